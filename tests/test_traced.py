@@ -295,6 +295,7 @@ def test_langsmith_gets_every_call_of_an_experiment(traced: LangSmithServer, tmp
     assert all(call["run_type"] == "llm" and call.metadata["langgraph_node"] for call in heard)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_langsmith_gets_every_call_of_ray(traced: LangSmithServer, tmp_path: Path) -> None:
     out = tmp_path / "decided.csv"

@@ -26,6 +26,7 @@ def sample(name: str, number: int) -> list[str]:
         return [row["text"] for row in csv.DictReader(file)][:number]
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @needs_data
 async def test_build_two_sets_and_judge_rows_of_the_samples() -> None:

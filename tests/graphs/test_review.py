@@ -254,6 +254,7 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
     assert b"This page goes on about other things" not in held
 
 
+@pytest.mark.slow
 @pytest.mark.long
 async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
     async with ScriptedServer(court_script(explicit=True, judge=[Reply(UNSURE, delay=30), UNSURE])) as server:

@@ -12,6 +12,7 @@ from tests.graphs.wrong_edits import edits_of
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
+@pytest.mark.slow
 async def test_a_wrong_edit_of_each_channel_gets_one_line(client: Any) -> None:
     thread = (await client.threads.create())["thread_id"]
     post = {"text": "Immigrants: the weeds in our garden."}

@@ -106,6 +106,7 @@ def run(site: Path, *command: str, **settings: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_provider_by_entry_point(installed: Path) -> None:
     judge = ("-m", "tribunal", "judge", "a post", "--graph", "baseline", "--model", "acme:big", "--json")

@@ -59,6 +59,7 @@ def test_a_sound_thing_damaged_anyhow(reader: Reader) -> None:
     damaged()
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(not importlib.util.find_spec("atheris"), reason="atheris is not installed")
 @pytest.mark.parametrize(

@@ -287,6 +287,7 @@ async def test_a_priority_is_given_and_shown_at_the_terminal(database: str) -> N
     assert (wrong.exit_code, "priority" in wrong.output) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 async def test_a_replica_that_is_killed_buys_no_call_over_the_budget(database: str) -> None:
     """Half of the replicas are killed in the middle of their trials, and others go on with the cases."""

@@ -156,6 +156,7 @@ async def _accounted(database: str) -> int:
         await store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(("number", "posts"), [(2, 60), pytest.param(3, 500, marks=pytest.mark.slow)])

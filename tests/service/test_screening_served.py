@@ -60,6 +60,7 @@ def served(model: Path, server: ScriptedServer) -> tuple[tuple[str, ...], dict[s
     return ("--set", f"triage=screening:{model}", "--set", "scheme=binary", "--log-level", "warning"), told
 
 
+@pytest.mark.slow
 @pytest.mark.long
 async def test_replicas_share_what_a_first_look_decides_and_its_one_switch(model: Path, database: str) -> None:
     """The court dismisses every post; the screening classifier calls two in five hateful, which breaks its promise."""

@@ -135,6 +135,7 @@ async def test_what_cannot_start_says_so_in_one_line(tmp_path: Path, workers: st
     assert said.count(b"\n") == 1, said
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 async def test_several_processes_are_one_service(database: str) -> None:

@@ -104,6 +104,7 @@ def on_a_terminal(command: list[str], environment: dict[str, str], columns: int)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), sent.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals here")
 def test_a_run_that_goes_on_shows_the_whole_of_it(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ async def test_a_line_is_the_record_with_gold_fields_and_place(tmp_path: Path) -
         assert "text" not in line
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(("kills", "number"), [(6, 64), pytest.param(20, 160, marks=pytest.mark.slow)])
 async def test_killed_at_many_moments_and_resumed_each_time(kills: int, number: int, tmp_path: Path) -> None:

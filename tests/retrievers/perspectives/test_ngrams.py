@@ -127,6 +127,7 @@ def test_what_was_fitted_is_mapped_and_not_read(tmp_path: Path) -> None:
         assert not held.flags.writeable
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("perspective", "files", "label", "kind"),
