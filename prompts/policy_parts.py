@@ -109,7 +109,7 @@ class ClauseTranslation(PolicyPart):
 
 
 class Translation(PolicyPart):
-    """What a policy says in another language; what isn't given stays as it is.
+    """Hold what a policy says in another language; what isn't given stays as it is.
 
     `meanings`, `names` (what people of the language call a category, in letters) and `reasons` (as many as they
     translate) go by category name, `clauses` by clause id.

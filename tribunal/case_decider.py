@@ -1,4 +1,4 @@
-"""Who decided a case: its models alone, a person who reviewed it, or a person on an appeal."""
+"""Find who decided a case: its models alone, a person who reviewed it, or a person on an appeal."""
 
 from __future__ import annotations
 

@@ -143,26 +143,23 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]], *, whole
 
     names, console = list(heads), screen(wide=True)
     cells = [["-" if cell in (None, "") else str(cell) for cell in row] for row in rows]
-    kept, left_out = names.index(whole) if whole else 0, list[int]()
+    kept, shown = names.index(whole) if whole else 0, list(range(len(names)))
     columns = [[name, *(row[at] for row in cells)] for at, name in enumerate(names)]
     widths = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
     least = [width if at == kept else min(width, _NARROWEST) for at, width in enumerate(widths)]
     others = sorted((at for at in range(len(names)) if at != kept), key=lambda at: (set(columns[at][1:]) != {"-"}, -at))
     for at in others:
-        shown = [each for each in range(len(names)) if each not in left_out]
         if sum(least[each] + _GAP for each in shown) - _GAP <= console.width:
             break
-        left_out.append(at)
+        shown.remove(at)
     console.width = max(console.width, widths[kept])
     table = Table(box=None, pad_edge=False)
-    shown = [at for at in range(len(names)) if at not in left_out]
     for at in shown:
         table.add_column(names[at], no_wrap=at == kept, min_width=least[at], overflow="fold")
     for row in cells:
         table.add_row(*(row[at] for at in shown))
     console.print(table)
-    if left_out and len(shown) < len(names):
-        missing = ", ".join(names[at] for at in sorted(left_out))
+    if missing := ", ".join(name for at, name in enumerate(names) if at not in shown):
         say(f"Not shown at this width: {missing}. A wider terminal shows all columns", aside=True)
 
 

@@ -65,7 +65,7 @@ async def indict_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
 @agent
 async def investigate_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Bring at most two implicit cues, or none (track II, round 1); sees the post and the exhibits."""
-    stage: JSON = {"track": "deep_dive", "stage": "investigation"}
+    stage = {"track": "deep_dive", "stage": "investigation"}
     return await _bring_cues(INVESTIGATION, _BOXED_IMPLICIT, MOST_IMPLICIT, state, runtime, **stage)
 
 

@@ -26,7 +26,7 @@ MOST_CASES = 2_000  # the latest; making an index of them takes a second or two
 _PAUSE = 20.0  # times as long as making an index took, nothing is made again
 
 
-class _Made(NamedTuple):
+class _CaseIndex(NamedTuple):
     """An index of case ids, and what it was made of: how many decisions there were, and when the last one was."""
 
     decided: tuple[int, float | None]
@@ -39,14 +39,16 @@ class NearestCases:
 
     def __init__(self, store: Store) -> None:
         """Keep the database."""
-        self._store, self._made, self._making = store, _Made((0, None)), asyncio.Lock()
+        self._store, self._index, self._making = store, _CaseIndex((0, None)), asyncio.Lock()
 
     async def find(self, text: str, *, besides: str, count: int = 3) -> list[NearestCase]:
         """Return the decided cases nearest to a text, nearest first, without the case `besides`."""
         from tribunal.retrievers.precedents.store import LEAST_SIMILARITY, NearestCase
 
+        if not normalize_text(text):
+            return []
         index = await self._current_index()
-        if index is None or index.ngrams is None or not normalize_text(text):
+        if index is None or index.ngrams is None:
             return []
         query = (await index.ngrams.embed([text], "query"))[0]
 
@@ -68,11 +70,11 @@ class NearestCases:
                 select(func.count().label("number"), func.max(decisions.c.at).label("last"))
             )
             decided, begun = (int(row["number"]), row["last"]), time.monotonic()
-            if decided != self._made.decided and begun >= self._made.again:
+            if decided != self._index.decided and begun >= self._index.again:
                 index = await self._make_index()
                 now = time.monotonic()
-                self._made = _Made(decided, index, now + _PAUSE * (now - begun))
-            return self._made.text_index
+                self._index = _CaseIndex(decided, index, now + _PAUSE * (now - begun))
+            return self._index.text_index
 
     async def _make_index(self) -> TextIndex[str] | None:
         from tribunal.retrievers.indexes.ngrams import fit_ngrams

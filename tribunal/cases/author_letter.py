@@ -148,12 +148,12 @@ class _Draft:
 
     @property
     def rule(self) -> AppliedRule:
-        """What the policy says of the decision, in the letter's language, as far as it does."""
+        """Return what the policy says of the decision, in the letter's language, as far as it does."""
         return rule_in_language(self.policy, self.record, self.tag)
 
     @property
     def untranslated_rule(self) -> str:
-        """What the policy says of the category in the language that it is written in."""
+        """Return what the policy says of the category in the language that it is written in."""
         categories = self.policy.categories(self.record.scheme) if self.policy and self.against else ()
         return next((each.meaning for each in categories if each.name == self.record.category), "")
 

@@ -147,7 +147,7 @@ class RuleCategory(Frozen):
 
 
 class PolicyRule(Frozen):
-    """What a person who decides reads of a policy. `category` is the one in question; empty: none is."""
+    """Hold what a person who decides reads of a policy. `category` is the one in question; empty: none is."""
 
     policy: str = Field(description="its name")
     category: str = ""

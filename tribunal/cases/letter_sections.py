@@ -28,7 +28,7 @@ NO_MAPPING = (
 
 
 class AppliedRule(NamedTuple):
-    """What a policy says of a decision in one language; an empty text isn't there in that language."""
+    """Hold what a policy says of a decision in one language; an empty text isn't there in that language."""
 
     category: str
     clauses: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class AppliedRule(NamedTuple):
 
 
 class FactsOfLetter(NamedTuple):
-    """What a decision rests on: words of the post, whom they attack, and what of the post is stored."""
+    """Hold what a decision rests on: words of the post, whom they attack, and what of the post is stored."""
 
     quoted: tuple[str, ...]
     attacked: tuple[str, ...]
@@ -48,7 +48,7 @@ class FactsOfLetter(NamedTuple):
 def rule_in_language(policy: Policy | None, record: Record, tag: str) -> AppliedRule:
     """Return what the policy says of a verdict, as far as it is written in a language or translated into it."""
     category, base = record.category or "", tag.partition("-")[0]
-    cited = tuple(getattr(record, "clauses", ()))
+    cited = record.clauses
     if policy is None:
         return AppliedRule(category, cited)
     clauses = applied_clauses(policy, category, cited)

@@ -1,10 +1,11 @@
-"""What a notice tells of a decision: the part that automated means had in it, and whether it gives a reason."""
+"""Find what a notice tells of a decision: the part that automated means had in it, and whether it gives a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
 
+from tribunal.case_decider import find_case_decider
 from tribunal.notices.register_values import Automated
 from tribunal.prompts.policy import Policy
 from tribunal.prompts.policy_parts import Clause
@@ -16,7 +17,7 @@ def automation_of(record: JSON) -> Automated:
 
     The models always decide first. A person who accepts or changes their verdict decides with their help.
     """
-    by_person = bool(record.get("appeals") or (record.get("review") or {}).get("action"))
+    by_person = find_case_decider(record).decided_by in ("person", "appeal")
     return "AUTOMATED_DECISION_PARTIALLY" if by_person else "AUTOMATED_DECISION_FULLY"
 
 

@@ -127,7 +127,7 @@ _TRANSLATIONS = "translations"
 
 
 class Redress(Frozen):
-    """What the author can do against a decision: where, and for how many months after they were told of it."""
+    """Hold what the author can do against a decision: where, and for how many months after they were told of it."""
 
     complaint: Short | None = Field(default=None, description="where complaints are taken: an address of web or mail")
     settlement: Short | None = Field(default=None, description="the out-of-court dispute settlement body's address")
