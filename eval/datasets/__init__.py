@@ -7,6 +7,7 @@ named as `module:object`.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
@@ -138,9 +139,9 @@ class DatasetPool:
         return [warning for part in self.parts for warning in part.warnings]
 
     @property
-    def left_out(self) -> int:
-        """Count the posts left out at the last iteration because their image is missing."""
-        return sum(part.left_out for part in self.parts)
+    def left_out_labels(self) -> Counter[str]:
+        """Count the posts left out at the last iteration because their image is missing, by label."""
+        return sum((part.left_out_labels for part in self.parts), Counter[str]())
 
     def own_id(self, sample: Sample) -> str:
         """Return a post's id in its own set, so that it is drawn from a pool as from the set alone."""

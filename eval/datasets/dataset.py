@@ -201,9 +201,9 @@ class OpenOptions(TypedDict, total=False):
 class Dataset:
     """Iterate over a set's posts, read anew each time and never held all at once if the format allows it.
 
-    After an iteration `skipped` counts the rows that gave no post, by reason, and `left_out` the posts that were left
-    out since their image isn't there. `extras` is what the posts have beside them, None where it isn't shown. `paper`,
-    `cluster` and `mapped` are its spec's.
+    After an iteration `skipped` counts the rows that gave no post, by reason, and `left_out_labels` the posts that were
+    left out since their image isn't there, by the name of their label. `extras` is what the posts have beside them,
+    None where it isn't shown. `paper`, `cluster` and `mapped` are its spec's.
     """
 
     def __init__(self, spec: DatasetSpec, data: Path, **options: Unpack[OpenOptions]) -> None:
@@ -221,7 +221,7 @@ class Dataset:
         self.skip_missing_images = options.get("skip_missing_images", False)
         self.extras = spec.extras if options.get("extras", True) else None
         self.skipped: Counter[str] = Counter()
-        self.left_out = 0
+        self.left_out_labels: Counter[str] = Counter()
         self._absent = self._pointers = 0
 
     def __repr__(self) -> str:
@@ -245,10 +245,9 @@ class Dataset:
                 f"{self.name}: none of its {self._absent:,} images is in {self.folder}{pointers}: the posts are judged "
                 f"by their text alone"
             )
-        if self.left_out:
+        if left_out := self.left_out_labels.total():
             found.append(
-                f"{self.name}: {self.left_out:,} posts were left out, since their image isn't in "
-                f"{self.folder}{pointers}"
+                f"{self.name}: {left_out:,} posts were left out, since their image isn't in {self.folder}{pointers}"
             )
         if self.skipped:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.skipped.items()))
@@ -263,13 +262,13 @@ class Dataset:
                 without theirs aren't skipped. Where all are, the posts are their texts, with a warning.
         """
         self.skipped.clear()
-        self.left_out = 0
+        self.left_out_labels.clear()
         if self.skip_missing_images:
             self._pointers = 0
         for sample in self.spec.read(self):
             post = sample if sample.image is None else self._with_image(sample, sample.image)
             if post is None:
-                self.left_out += 1
+                self.left_out_labels[sample.label_name] += 1
             elif post.text or post.image is not None:
                 yield post
             else:

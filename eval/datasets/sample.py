@@ -42,6 +42,11 @@ class Sample(Frozen):
     problem: str = Field(default="", description="the field and what is wrong with it, where it can't be judged")
 
     @property
+    def label_name(self) -> str:
+        """Return the name of its label, or `unlabelled`."""
+        return self.gold.name if self.gold else "unlabelled"
+
+    @property
     def post(self) -> JSON:
         """Return the post by the argument names of `judge_post`."""
         return {

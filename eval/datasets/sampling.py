@@ -48,6 +48,16 @@ class ImageCounts(NamedTuple):
         return {name: count for name, count in self._asdict().items() if count or name != "left_out"}
 
 
+class LabelMix(NamedTuple):
+    """Count the posts left out because their image isn't there, and the others, by the name of their label."""
+
+    left_out: Mapping[str, int]
+    kept: Mapping[str, int]
+
+
+NONE_LEFT_OUT = LabelMix({}, {})
+
+
 class SamplePlan:
     """Iterate over the chosen posts of a data set: all as they are read, or some, or in another order.
 
@@ -64,9 +74,10 @@ class SamplePlan:
         images: ImageCounts,
         positions: np.ndarray | None = None,
         order: np.ndarray | None = None,
+        labels: LabelMix = NONE_LEFT_OUT,
     ) -> None:
         """Choose posts by their positions in the set (None: all) and their order (None: the set's)."""
-        self.dataset, self.warnings, self.images = dataset, warnings, images
+        self.dataset, self.warnings, self.images, self.labels = dataset, warnings, images, labels
         self._count, self._positions, self._order = count, positions, order
         self._copies: IO[bytes] | None = None
         self._ends = array("Q")
@@ -120,6 +131,7 @@ class RankedPosts:
 
         self.dataset, self.seed, self._shuffled = dataset, seed, shuffled
         self.counts: Counter[str] = Counter()
+        labels: Counter[str] = Counter()
         ranks, strata, self._numbers = array("Q"), array("H"), dict[str, int]()
         images = bytearray()  # of each post: 0 without one, 1 one that is missing, 2 one that is there
         for sample in dataset:
@@ -127,6 +139,7 @@ class RankedPosts:
             ranks.append(rank_of_post(seed, dataset.own_id(sample)))
             strata.append(_OUTSIDE if name is None else self._numbers.setdefault(name, len(self._numbers)))
             images.append(2 if sample.image else int(sample.image_missing))
+            labels[sample.label_name] += 1
             if name is not None:
                 self.counts[name] += 1
         self._ranks, self._images = np.frombuffer(ranks, dtype=np.uint64), np.frombuffer(images, dtype=np.uint8)
@@ -134,6 +147,7 @@ class RankedPosts:
         self._ordered_strata = np.frombuffer(strata, dtype=np.uint16)[self._order]
         self._check_ids()
         self._warnings = tuple(dataset.warnings)
+        self._labels = LabelMix(dict(dataset.left_out_labels), dict(labels))
         if not len(self):
             left_out = f" ({'; '.join(self._warnings)})" if self._warnings else ""
             raise BadInput(f"data set {dataset.name}: there is no post in {dataset.files[0]}{left_out}")
@@ -181,10 +195,11 @@ class RankedPosts:
 
         taken = slice(None) if positions is None else positions
         ranks, images = self._ranks[taken], self._images[taken]
-        pictured = ImageCounts(int((images > 0).sum()), int((images == 2).sum()), self.dataset.left_out)
+        left_out = sum(self._labels.left_out.values())
+        pictured = ImageCounts(int((images > 0).sum()), int((images == 2).sum()), left_out)
         order = np.argsort(ranks, kind="stable") if self._shuffled else None
         warnings = (*self._warnings, *([warning] if warning else []))
-        plan = SamplePlan(self.dataset, len(ranks), warnings, pictured, positions, order)
+        plan = SamplePlan(self.dataset, len(ranks), warnings, pictured, positions, order, self._labels)
         if positions is not None and len(plan) <= _COPIED_AT_ONCE:
             plan.copy_posts()
         return plan
@@ -342,7 +357,7 @@ def _choose_paper_sample(
         )
     if samples is not None:
         return ranked.choose_quotas(_scale_quotas(paper, samples), called=f"protocol: paper ({paper.says})")
-    if not dataset.left_out:
+    if not dataset.left_out_labels:
         return ranked.choose_quotas(paper.quotas, called=f"protocol: paper ({paper.says})")
     # What the paper took can't be had whole, which the caller knows: posts without their image are to be left out.
     quotas = {kind: min(quota, ranked.counts[kind]) for kind, quota in paper.quotas.items()}

@@ -19,7 +19,7 @@ from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, 
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.protocols.following import describe_departures
 from tribunal.eval.protocols.protocol import MODEL
-from tribunal.eval.report.overview import missing_images_warning
+from tribunal.eval.report.overview import left_out_in_words, missing_images_warning
 from tribunal.eval.report.page import render_template
 from tribunal.files import write_whole
 
@@ -153,7 +153,7 @@ class _TableReader:
         """Yield what has to be known of the runs that were read, each thing once, with the names of its runs."""
         by_warning: dict[str, list[str]] = {}
         for name, (columns, metrics) in self.runs_read.items():
-            for warning in _run_warnings(columns, metrics):
+            for warning in run_warnings(columns, metrics):
                 by_warning.setdefault(warning, []).append(name)
         for warning, names in by_warning.items():
             yield warning if len(names) == len(self.runs_read) else f"{warning} ({', '.join(names)})"
@@ -244,14 +244,18 @@ def _check_run(columns: RunColumns) -> None:
         raise MissingCell(NO_IMAGES)
 
 
-def _run_warnings(columns: RunColumns, held: JSON) -> Iterator[str]:
+def run_warnings(columns: RunColumns, held: JSON) -> Iterator[str]:
+    """Yield what a reader of a table has to know of one of its runs, whose measures are `held`."""
     departures = (columns.run.get("protocol") or {}).get("departures") or {}
     if departures:
         yield f"not the paper's run: {describe_departures(departures)}"
     if held["failures"] or held["pending"]:
         yield f"{held['failures'] + held['pending']:,} of {held['n']:,} results are failures or wait, and are left out"
-    if caution := missing_images_warning(held["images"]):
+    images = held["images"]
+    if caution := missing_images_warning(images):
         yield caution
+    elif left_out := left_out_in_words(images):
+        yield left_out
 
 
 # -------------------------------------------------------------------------------------------------------------- written

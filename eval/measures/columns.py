@@ -44,10 +44,14 @@ Stances = tuple[tuple[str, str], ...]
 
 
 class ImagesShown(NamedTuple):
-    """Counts of posts: with an image in their set, with the image at hand, and with it shown to all models or some."""
+    """Counts of posts: with an image in their set, with the image at hand, and with it shown to all models or some.
+
+    `judged` are those with an image in their set that a model was asked about, or that have a verdict.
+    """
 
     named: int
     here: int
+    judged: int
     shown: int
     to_some: int
 
@@ -174,7 +178,7 @@ def read_columns(folder: Path) -> RunColumns:
     cached: UsageByModel = {}
     seated: dict[str, UsageByModel] = defaultdict(dict)
     spared: dict[str, ShortcutSavings] = defaultdict(ShortcutSavings)
-    pictured, here, shown_to, hidden_from = set[int](), set[int](), set[int](), set[int]()
+    pictured, here, judged, shown_to, hidden_from = set[int](), set[int](), set[int](), set[int](), set[int]()
     for row, (offset, result) in enumerate(read_results(folder)):
         post, gold = posts.setdefault(result.post_id, len(posts)), result.gold
         held = {"post": post, "offset": offset, **result_numbers(result)}
@@ -206,9 +210,15 @@ def read_columns(folder: Path) -> RunColumns:
             spared[OWN_CACHE].add_row(row, len(kept), sum(kept))
         if result.has_image is not None:
             seen = ["image" in call.shown for call in result.calls if call.shown]
-            for posts_so, holds in ((pictured, True), (here, result.has_image), (shown_to, any(seen))):
+            asked = bool(seen) or result.outcome not in ("failure", "refusal")
+            for posts_so, holds in (
+                (pictured, True),
+                (here, result.has_image),
+                (judged, asked),
+                (shown_to, any(seen)),
+                (hidden_from, asked and not (seen and all(seen))),
+            ):
                 posts_so.update([post] * holds)
-            hidden_from.update([post] * (not all(seen) or not seen))
         if label != NO_LABEL and result.category is not None:
             words[label][result.category] += 1
         if gold is not None:
@@ -236,7 +246,9 @@ def read_columns(folder: Path) -> RunColumns:
         stances=stances,
         rehearsed=rehearsed,
         unfit=unfit,
-        images=ImagesShown(len(pictured), len(here), len(shown_to - hidden_from), len(shown_to & hidden_from)),
+        images=ImagesShown(
+            len(pictured), len(here), len(judged), len(shown_to - hidden_from), len(shown_to & hidden_from)
+        ),
         calls_by_rung=calls_by_rung,
         calls_by_reason=calls_by_reason,
         spent=spent,

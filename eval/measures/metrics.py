@@ -98,7 +98,11 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "confusion": confusion_as_json(columns),
         "by_label": scores_by_label(columns, clusters),
         **{name: _measure_groups(columns, clusters, name) for name in GROUPS},
-        "images": {**columns.images._asdict(), "left_out": (columns.run.get("images") or {}).get("left_out", 0)},
+        "images": {
+            **columns.images._asdict(),
+            "left_out": (columns.run.get("images") or {}).get("left_out", 0),
+            "labels": columns.run.get("images_left_out"),
+        },
         "clauses": {clause: counts._asdict() for clause, counts in columns.cited_clauses.items()},
         "empty_reasons": count_empty_reasons(columns.calls_by_reason),
         "rungs": response_format_shares(columns.calls_by_rung),

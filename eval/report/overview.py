@@ -63,20 +63,35 @@ def images_in_words(images: JSON) -> str:
 
     Of a run that skipped posts without their image, how many of the set those are, first.
     """
-    said = f"{images['left_out']:,} posts of the set were left out, since their image wasn't there; "
-    said = said if images.get("left_out") else ""
+    said = left_out_in_words(images)
     if not images["named"]:
-        return said.removesuffix("; ")
+        return said or ""
+    of = f" of the {images['judged']:,} that were judged" if images["judged"] < images["named"] else ""
     some = f", and {images['to_some']:,} to some of the models alone" if images["to_some"] else ""
     return (
-        f"{said}{images['named']:,} posts have an image: it was here for {images['here']:,}, and {images['shown']:,} "
-        f"were shown to the models with it{some}"
+        f"{said + '; ' if said else ''}{images['named']:,} posts have an image: it was here for {images['here']:,}, "
+        f"and {images['shown']:,}{of} were shown to the models with it{some}"
     )
+
+
+def left_out_in_words(images: JSON) -> str | None:
+    """Say how many posts of the set were left out, why, and the labels of these and of the rest; None if none was."""
+    if not images["left_out"]:
+        return None
+    said = f"{images['left_out']:,} posts of the set were left out, since their image wasn't there"
+    if not images["labels"]:  # of a run of an earlier version
+        return said
+    left_out, kept = (_count_by_label(images["labels"][part]) for part in ("left_out", "kept"))
+    return f"{said} ({left_out}); {sum(images['labels']['kept'].values()):,} are left ({kept})"
+
+
+def _count_by_label(labels: JSON) -> str:
+    return ", ".join(f"{count:,} {label}" for label, count in sorted(labels.items()))
 
 
 def missing_images_warning(images: JSON) -> str | None:
     """Return a warning where posts were judged without their image; None where none was."""
-    if images["shown"] == images["named"]:
+    if images["shown"] == images["judged"]:
         return None
     return (
         f"Posts were judged without their image: {images_in_words(images)}. These figures don't compare with any of "

@@ -34,6 +34,7 @@ def describe_run(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts:
         "repeats": repeats,
         "n": len(posts),
         "images": posts.images.dump(),
+        **({"images_left_out": posts.labels._asdict()} if posts.labels.left_out else {}),
         "settings": settings,
         **describe_surroundings(graph, context),
         "categories": {

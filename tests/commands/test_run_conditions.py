@@ -278,6 +278,21 @@ async def test_the_report_says_at_its_head_and_by_the_papers_table_who_saw_which
             assert ("Posts were judged without their image" in beside) is (shown == 0)
 
 
+async def test_a_post_that_failed_was_not_judged_without_its_image(tmp_path: Path) -> None:
+    draw_images(tmp_path, 6)
+
+    def broken(request: Request) -> Reply | Fault:
+        return Fault(status=500) if "word-2." in request.text else ANSWER
+
+    async with ScriptedServer(broken) as server:
+        assert (await run(server, *hvli(tmp_path, 6))).exit_code == 0
+    assert sum(line["outcome"] == "failure" for line in lines(tmp_path)) == 1
+    counted = "it was here for 6, and 5 of the 5 that were judged were shown to the models with it"
+    for page in report(tmp_path, "run"):
+        assert counted in page
+        assert "Posts were judged without their image" not in page
+
+
 # -------------------------------------------------------------------------------------------------------------- order
 
 

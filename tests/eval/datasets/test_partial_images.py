@@ -12,10 +12,15 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from tests.eval.datasets.published import table, written
+from tests.result_lines import write_run
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.datasets.sampling import choose_samples
+from tribunal.eval.evaluate import Evaluation, prepare_run
+from tribunal.eval.experiments.table import run_warnings
+from tribunal.eval.measures.columns import read_columns
+from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.sweep import read_sweep, run_sweep
 
@@ -63,10 +68,17 @@ def test_posts_without_their_image_are_left_out_and_counted_everywhere(tmp_path:
     results = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert sorted((line["post_id"], line["has_image"]) for line in results) == [("0", True), ("1", True)]
     assert held(out)["images"] == {"named": 2, "here": 2, "left_out": 4}
+    assert held(out)["images_left_out"] == {
+        "left_out": {"not hateful": 2, "hateful": 2},
+        "kept": {"not hateful": 1, "hateful": 1},
+    }
     assert held(out)["data"]["skip_missing_images"] is True
     assert json.loads((out / "metrics.json").read_bytes())["images"]["left_out"] == 4
     assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
-    said = "4 posts of the set were left out, since their image wasn't there; 2 posts have an image"
+    said = (
+        "4 posts of the set were left out, since their image wasn't there (2 hateful, 2 not hateful); 2 are left "
+        "(1 hateful, 1 not hateful); 2 posts have an image"
+    )
     assert said in html.unescape((out / "report.html").read_text("utf-8"))
     # With one image more it would be another run.
     memes(data, 6, there=3)
@@ -92,7 +104,7 @@ def test_posts_that_never_had_an_image_stay(tmp_path: Path) -> None:
     opened = open_dataset("table", table(tmp_path / "posts.csv", rows), skip_missing_images=True)
     assert [post.text for post in opened] == ["a", "c"]
     assert list(opened) == list(opened)
-    assert opened.left_out == 1
+    assert opened.left_out_labels == {"unlabelled": 1}
 
 
 def test_a_papers_sample_takes_what_is_there_and_says_how_many_are_lost(tmp_path: Path) -> None:
@@ -109,6 +121,29 @@ def test_a_papers_sample_takes_what_is_there_and_says_how_many_are_lost(tmp_path
         len(choose_samples(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper", samples=20))
         == 20
     )
+
+
+def test_a_papers_table_says_who_was_left_out_and_that_it_took_more(tmp_path: Path) -> None:
+    rows = [{"image_id": n, "text": "so sunny", "label": int(n < 400)} for n in range(600)]
+    written(tmp_path / "text_json_clean/test.json", rows)
+    (tmp_path / "dataset_image").mkdir()
+    for number in range(390, 410):
+        Image.new("RGB", (32, 32), "white").save(tmp_path / f"dataset_image/{number}.jpg")
+    wanted = Evaluation(
+        dataset="mmsd",
+        data=tmp_path,
+        protocol="mv-debate-table1",
+        skip_missing_images=True,
+        settings={"model": "rehearsal"},
+    )
+    run = prepare_run(wanted).held
+    assert run["protocol"]["departures"] == {"samples": {"paper": 500, "run": 20}}
+    columns = read_columns(write_run(tmp_path / "run", [], **run))
+    assert list(run_warnings(columns, measure_columns(columns))) == [
+        "not the paper's run: samples is 20, in the paper 500",
+        "580 posts of the set were left out, since their image wasn't there (190 not sarcastic, 390 sarcastic); 20 are "
+        "left (10 not sarcastic, 10 sarcastic)",
+    ]
 
 
 def test_a_sweep_may_leave_them_out(tmp_path: Path) -> None:
