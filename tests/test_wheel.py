@@ -27,7 +27,7 @@ from tests.eval.experiments.small_sets import write_small
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 
 EXAMPLE = PROJECT / "examples" / "project"
-SYSTEM = PROJECT / "examples" / "system"
+SYSTEMS = [PROJECT / "examples" / name for name in ("system", "guard_models", "debate_to_detect")]
 
 
 def build_wheel(project: Path, folder: Path) -> Path:
@@ -45,16 +45,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A new environment with the wheel in it, and that of the system of one's own.
+    """A new environment with the wheel in it, and those of the systems outside the core.
 
     What the wheel depends on is read from this environment, which has it.
     """
-    system = build_wheel(SYSTEM, tmp_path_factory.mktemp("system"))
+    systems = [str(build_wheel(each, tmp_path_factory.mktemp("system"))) for each in SYSTEMS]
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     place = "Scripts" if os.name == "nt" else "bin"
     found = str(folder / place / "python")
-    install = [found, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel), str(system)]
+    install = [found, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel), *systems]
     subprocess.run(install, check=True, env=clean())
     [site] = {Path(folder, *Path(path).parts[-3:]) for path in [sysconfig.get_path("purelib")]}
     # A path file names the folder alone: what lies in it, our own editable install, isn't looked at.
@@ -163,8 +163,9 @@ def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, s
     assert "[a]" not in (tmp_path / "runs" / "table.md").read_text()
 
 
-def test_the_system_s_own_tests_pass(python: str, tmp_path: Path) -> None:
-    shutil.copytree(SYSTEM / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda path: path.name)
+def test_a_system_s_own_tests_pass(python: str, tmp_path: Path, system: Path) -> None:
+    shutil.copytree(system / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     assert " passed in " in run(python, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
 
 

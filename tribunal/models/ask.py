@@ -117,6 +117,7 @@ async def ask(
     if context.policy_language == "post":
         policy = translate_policy(policy, post.language)
     own_policy = context.policy != POLICIES[context.task]
+    own = role.request(post, policy, scheme) if role.request else None
     if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, own_policy=own_policy):
         policy = policy.without_clauses()
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
@@ -133,10 +134,12 @@ async def ask(
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
     beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
     role = read_in_own_names(role, form, post.text, prompts)
+    shown = standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy)
     question = Question(
         role=role,
         form=form,
-        system=standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy),
+        system=own.system if own else shown,
+        own=own,
         post=post,
         shared="\n\n".join(beside),
         shared_material=shared.material if shared else {},
@@ -216,7 +219,11 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     call.temperature = call.wanted_temperature if takes_one and not left_out else None
     call.bounds = frozenset() if limits.leaves_out("bounds", call) else provider.schema_bounds(registry.environment)
     call.no_system = limits.leaves_out("system", call)
-    call.extra = extra_fields_for(call.model, call.context.extra_body)
+    own = call.question.own.extra if call.question.own and not provider.sees_question else {}
+    if own and not provider.takes_extra:
+        fields = ", ".join(own)
+        raise CallFailed(f"{call.model}: {fields} can't be sent to {provider.name}", kind="request")
+    call.extra = {**own, **extra_fields_for(call.model, call.context.extra_body)}
     call.stream = not limits.leaves_out("stream", call)
     call.base_url = provider.base_url(registry.environment)
     if image is not None:

@@ -95,14 +95,15 @@ class ModelCall:
         if self.no_system or self.complaint:
             # One turn of the user's: many chat templates take no two in a row.
             words = "\n\n".join(filter(None, (system if self.no_system else "", words, self.complaint)))
-        return [("human", words)] if self.no_system else [("system", system), ("human", words)]
+        return [("system", system), ("human", words)] if system and not self.no_system else [("human", words)]
 
     @property
     def words(self) -> str:
         """The user's turn: the role's own words with the form of the answer, then the case."""
         made_for = self.response_format, self.without_image
         if made_for not in self._words:
-            self._words[made_for] = f"{self.role_words}\n\n{self.case_words}"
+            parts = [self.role_words] if self.question.own else [self.role_words, self.case_words]
+            self._words[made_for] = "\n\n".join(parts)
         return self._words[made_for]
 
     @property
@@ -150,7 +151,7 @@ class ModelCall:
         parts: dict[RequestPart, bool] = {
             "format": self.response_format != "prompt",
             "bounds": bool(self.bounds) and self.response_format == "json_schema",
-            "system": not self.no_system,
+            "system": bool(self.question.system) and not self.no_system,
             "image": self.sends_image,
             "stream": self.stream,
             "temperature": self.temperature is not None,

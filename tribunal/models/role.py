@@ -29,6 +29,22 @@ Filled = TypeVar("Filled", bound=BaseModel)
 
 
 @dataclass(frozen=True)
+class OwnRequest:
+    """A request in the layout that a published model was trained on, in the place of ours.
+
+    Attributes:
+        words: the user's turn; the post's image stands beside it.
+        system: the standing instructions; where empty, no system message is sent.
+        extra: further fields of the request's body, such as `chat_template_kwargs`. The setting `extra_body` overrides
+            them.
+    """
+
+    words: str
+    system: str = ""
+    extra: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Role(Generic[Filled]):
     """The task of a seat in one call.
 
@@ -51,6 +67,8 @@ class Role(Generic[Filled]):
         tries: takes the place of the setting `attempts`.
         answer_order: what its answer begins with where the run doesn't say: its reason or its label.
         text: the words of the prompt, for one that is no file of a set of prompts.
+        request: makes a request in a model's own layout from the post, the policy and the scheme. Neither the prompt
+            nor the standing instructions are sent then. Only with `plain`.
     """
 
     name: str
@@ -69,6 +87,7 @@ class Role(Generic[Filled]):
     tries: int | None = None
     answer_order: Literal["reason-first", "label-first"] = "reason-first"
     text: str = ""
+    request: Callable[[Post, Policy, Scheme], OwnRequest] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +111,7 @@ class Question:
     label_first: bool = False
     mend: Callable[[Any, list[str]], Any] | None = None
     variables: JSON = field(default_factory=dict)
+    own: OwnRequest | None = None
     _tasks: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def write_task(self, *, image_unseen: bool = False) -> str:
@@ -100,6 +120,8 @@ class Question:
         Raises:
             PromptError, BadInput: as `PromptSet.render`.
         """
+        if self.own is not None:
+            return self.own.words
         image = image_state(self.post, unseen=image_unseen)
         if image not in self._tasks:
             wanted, seat = self.prompts.variables(self.role.prompt), self.role.seat
@@ -111,6 +133,8 @@ class Question:
     def depends_on_policy(self) -> bool:
         """Return whether another policy would change the request."""
         other, role = _different_policy(self.policy), self.role
+        if role.request is not None:
+            return role.request(self.post, other, self.scheme) != self.own
         told = standing_instructions(self.prompts, role.system, other, self.scheme, own_policy=self.own_policy)
         if told != self.system:
             return True

@@ -10,14 +10,15 @@
 Pieces, which are nodes: `receive`, `scan`, `web_evidence`, `panel`, `panel_debate`, `fast_trial`, `deep_trial`,
 `court_judge`, `find_precedents`. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
 a retriever or a tool of LangChain's, `seat` for an agent (a `SeatNode`). The ends of a case: `verdict`, `refusal`. The
-door to the models: `ask` with a `Role`, which gives an `Answer`; `decision_form`. Words of others in a prompt, quoted:
-`quote`, `listing`, `entries` of `Entry`, `together`, as `Material`; words of one's own: `ours`. A system of one's own:
-`System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`, `Contract`, `Channel`,
-`WrongComposition`. The state and what passes through it: `Case`, `PostInput`, `Ruling`, `Context`, `Evidence`,
-`EvidenceStance`, `Precedent`, `Turn`, `Step`.
+door to the models: `ask` with a `Role`, which gives an `Answer`, in a node that `agent` makes; `decision_form`; an
+`OwnRequest` in a published model's own layout. What is in force: `context_of`, `policy_of`, `export_markdown_policy`.
+Words of others in a prompt, quoted: `quote`, `listing`, `entries` of `Entry`, `together`, as `Material`; words of one's
+own: `ours`. A system of one's own: `System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`,
+`Contract`, `Channel`, `WrongComposition`. The state and what passes through it: `Case`, `PostInput`, `Ruling`,
+`Context`, `Policy`, `Post`, `Evidence`, `EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """
 
-from tribunal.context import Context
+from tribunal.context import Context, context_of
 from tribunal.graph_form import settings_of
 from tribunal.graphs.contracts import Channel, Contract, WrongComposition, checked, contract_of, piece
 from tribunal.graphs.debate import graph as panel_debate
@@ -26,7 +27,8 @@ from tribunal.graphs.fast_track import graph as fast_trial
 from tribunal.graphs.perspectives import graph as panel
 from tribunal.graphs.web import graph as web_evidence
 from tribunal.models.ask import Answer, ask
-from tribunal.models.role import Role
+from tribunal.models.role import OwnRequest, Role
+from tribunal.nodes.agents import agent
 from tribunal.nodes.arcade.gatekeeper import scan_post as scan
 from tribunal.nodes.arcade.judge import judge_debate as court_judge
 from tribunal.nodes.court.precedents import find_precedents
@@ -37,7 +39,9 @@ from tribunal.pieces.outcomes import refusal, verdict
 from tribunal.pieces.retrieved import evidence_from
 from tribunal.pieces.seats import SeatNode, seat
 from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
-from tribunal.schema import Evidence, EvidenceStance, Precedent, Step, Turn
+from tribunal.prompts.policy import Policy, policy_of
+from tribunal.prompts.safeguard_policy import export_markdown_policy
+from tribunal.schema import Evidence, EvidenceStance, Post, Precedent, Step, Turn
 from tribunal.systems import System
 
 __all__ = [
@@ -50,6 +54,9 @@ __all__ = [
     "Evidence",
     "EvidenceStance",
     "Material",
+    "OwnRequest",
+    "Policy",
+    "Post",
     "PostInput",
     "Precedent",
     "Role",
@@ -59,14 +66,17 @@ __all__ = [
     "System",
     "Turn",
     "WrongComposition",
+    "agent",
     "ask",
     "checked",
+    "context_of",
     "contract_of",
     "court_judge",
     "decision_form",
     "deep_trial",
     "entries",
     "evidence_from",
+    "export_markdown_policy",
     "fast_trial",
     "find_precedents",
     "listing",
@@ -74,6 +84,7 @@ __all__ = [
     "panel",
     "panel_debate",
     "piece",
+    "policy_of",
     "quote",
     "receive",
     "received_by",
