@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +13,14 @@ from tribunal.commands.database import print_review_command
 from tribunal.commands.errors import STATUS
 from tribunal.commands.explain import check_output_file, format_of_file, write_picture
 from tribunal.commands.options import Graph, with_settings
+from tribunal.commands.run_options import parse_wait, print_warning
 from tribunal.commands.shared_options import AsJson, Keep, KeepIn, KeepText
 from tribunal.commands.stopping import expect_stop, run_until_stopped
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from tribunal.models.server_wait import WaitSettings
     from tribunal.schema import JSON, Record
 
 EPILOG = """\b
@@ -49,6 +52,12 @@ def judge(
     keep: Keep = None,
     keep_text: KeepText = None,
     database: KeepIn = None,
+    wait_for_server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Wait so long for a model's server that is down or starting (10m). Default: 0."
+        ),
+    ] = None,
     *,
     settings: dict[str, Any],
 ) -> None:
@@ -71,7 +80,7 @@ def judge(
     if explain:
         check_output_file(explain)
     load_seats(graph, settings)
-    context = context_from(settings)
+    context, wait = context_from(settings), parse_wait(wait_for_server or "0")
     with CasePrinter(quiet=as_json, trace=context.trace, post=words) as printer:
         case = judge_post(
             words,
@@ -85,7 +94,9 @@ def judge(
             database=database,
         )
         record = run_until_stopped(
-            case, database=kept.database if kept is not None else database, review=context.review
+            _wait_for_servers(case, wait),
+            database=kept.database if kept is not None else database,
+            review=context.review,
         )
     if as_json:
         say_json(record.dump())
@@ -113,6 +124,18 @@ def _write_explanation(record: Record, post: JSON, out: Path) -> None:
 
     at_hand = CaseAtHand(record, post, decided_at=format_date(time.time()))
     write_picture(asyncio.run(view_with_image(at_hand)), format_of_file(out), out, aside=True)
+
+
+async def _wait_for_servers(case: Coroutine[Any, Any, Record], wait: WaitSettings) -> Record:
+    """Return the record of a case whose calls are held while their server is away."""
+    from tribunal.eval.runs.outage import SilentServers
+    from tribunal.models.registry import current_registry
+    from tribunal.models.server_wait import ServerWait
+
+    if wait.seconds:
+        told = SilentServers(wait, print_warning).note_server
+        (await current_registry()).server_wait = ServerWait(wait, told)
+    return await case
 
 
 def _read_post(text: str | None, image: str | None) -> tuple[str | None, str | None]:

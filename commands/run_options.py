@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from tribunal.eval.runs.job import RunOptions
     from tribunal.eval.runs.prices import Prices
     from tribunal.eval.runs.tally import RunTally
+    from tribunal.models.server_wait import WaitSettings
 
 EPILOG = """\b
 Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
-4 every post failed, 130 interrupted (the same command goes on)."""
-STOPPED, ALL_FAILED = 1, 4
+4 every post failed, 6 a model's server didn't come back (the same command goes on), 130 interrupted (the same command
+goes on)."""
+STOPPED, ALL_FAILED, SERVER_AWAY = 1, 4, 6
 
 SECTION = "Engine and limits"
 
@@ -65,6 +67,14 @@ def _parse_engine(
             help="Stop once the first N posts have all failed in the same way; 0: never. Default: 10.",
         ),
     ] = None,
+    wait_for_server: Annotated[
+        str | None,
+        _option(
+            metavar="TIME",
+            help="How long to pause while a model's server is down or starting (30m, 2h; 0: don't). Default: 8h, "
+            "a night, once it has answered; given, a server that hasn't answered yet is waited for too.",
+        ),
+    ] = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the engine, the limits and the failures that stop a run, by name.
 
@@ -79,7 +89,21 @@ def _parse_engine(
     limits = RunLimits(run_max_calls, run_max_tokens, run_max_cost)
     most = FIRST_FAILURES if stop_after_failures is None else stop_after_failures
     chosen = RunEngine(engine or "embedded", workers, address)
-    return {"engine": chosen, "limits": limits, "stop_after_failures": most}
+    wait = parse_wait(wait_for_server)
+    return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}
+
+
+def parse_wait(given: str | None) -> WaitSettings:
+    """Return how long a model's server is waited for; raise `BadInput` if it is no length of time."""
+    from tribunal.models.server_wait import A_NIGHT, WaitSettings
+    from tribunal.times import seconds_of
+
+    try:
+        return (
+            WaitSettings(seconds=A_NIGHT) if given is None else WaitSettings(seconds=seconds_of(given), from_start=True)
+        )
+    except ValueError as error:
+        raise BadInput(f"wait-for-server: {error}") from error
 
 
 @contextmanager
@@ -134,7 +158,9 @@ def _report_exit_status(tally: RunTally) -> int:
     if not left:
         rest = f"all {tally.total:,} results are saved. Run the same command again to finish"
     say(f"tribunal: {tally.stopped}; {rest}", aside=True)
-    return INTERRUPTED if tally.interrupted else STOPPED
+    if tally.interrupted:
+        return INTERRUPTED
+    return SERVER_AWAY if tally.server_away else STOPPED
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from tribunal.eval.runs.text_similarity import preload_hashing, text_signature
 from tribunal.graphs import code_of, graph, load_seats
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import ModelRegistry, current_registry
+from tribunal.models.server_wait import NO_WAIT, ServerWait, WaitSettings
 from tribunal.nodes.state import outcome_of
 from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.text import parse_json
@@ -34,6 +35,10 @@ from tribunal.text import parse_json
 
 class RunStopped(Exception):
     """Say why a run can't go on now."""
+
+
+class ServerAway(RunStopped):
+    """Say that a model's server was waited for, and didn't come back."""
 
 
 class DecidedPost(NamedTuple):
@@ -55,6 +60,12 @@ class PostDecider:
         self.unkept_verdicts = 0  # how many could not be kept in the database
         self._registry: ModelRegistry | None = None
         self._lowered_before: dict[ModelName, int] = {}
+        self._server_wait = NO_WAIT
+        self._on_server: Callable[[str, str], None] = lambda provider, why: None
+
+    def wait_for_servers(self, settings: WaitSettings, on_server: Callable[[str, str], None]) -> None:
+        """Hold calls while their server is away; `on_server` is told as `ServerWait` says. Before the check."""
+        self._server_wait, self._on_server = settings, on_server
 
     @classmethod
     def from_order(cls, order: RunOrder) -> Self:
@@ -72,12 +83,16 @@ class PostDecider:
         return cls(job, order.prices, order.pinned)
 
     @classmethod
-    async def open_for_order(cls, order: RunOrder, on_rest: Callable[[str, int, float], None]) -> Self:
+    async def open_for_order(
+        cls, order: RunOrder, on_rest: Callable[[str, int, float], None], on_server: Callable[[str, str], None]
+    ) -> Self:
         """Make the decider that another process ordered, ready for its first post.
 
-        `on_rest` is told of every rest that a server asks for: the provider, the key's number, the seconds.
+        `on_rest` is told of every rest that a server asks for: the provider, the key's number, the seconds. `on_server`
+        is told of servers that are away, and that answer.
         """
         decider = cls.from_order(order)
+        decider.wait_for_servers(order.server_wait, on_server)
         await decider.check_before_run()
         graph(order.graph)
         (await current_registry()).on_rest = on_rest
@@ -98,6 +113,8 @@ class PostDecider:
         """Check before the first post that verdicts can be kept, now or later, and that everything matches its pin."""
         self._registry = await current_registry()
         self._lowered_before = {model: limits.concurrency.lowered for model, limits in self._registry.limits.items()}
+        if self._server_wait.seconds:
+            self._registry.server_wait = ServerWait(self._server_wait, self._on_server)
         if self._job.keep is not None:
             from tribunal.cases.record_rows import check_database  # SQLAlchemy, for those who keep
 
@@ -105,17 +122,31 @@ class PostDecider:
         if self._pinned is not None:
             await check_pins(self._job.graph, self._job.context, self._pinned)
 
+    def stop_waiting(self) -> None:
+        """Hold no call any more: the run ends."""
+        if self._registry is not None and self._registry.server_wait is not None:
+            self._registry.server_wait.give_up("interrupted")
+
+    def note_server_answer(self, provider: str) -> None:
+        """Note that a server has answered another process."""
+        if self._registry is not None and self._registry.server_wait is not None:
+            self._registry.server_wait.note_answer(provider, elsewhere=True)
+
     async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> DecidedPost:
         """Decide a post, in one of the passes over all of them; `max_tokens` is a budget of its own.
 
         Raises:
             BadInput: a setting is wrong.
             RunStopped: the graph broke at this post; where.
+            ServerAway: its model's server was waited for long enough.
         """
         if needs_likeness(sample):
             preload_hashing()
         started = time.perf_counter()
         record, seconds = await self._judge_post(sample, repeat, max_tokens), time.perf_counter() - started
+        wait = self._registry.server_wait if self._registry is not None else None
+        if wait is not None and wait.given_up and is_unanswered(record):
+            raise ServerAway(wait.given_up)
         record = await self._keep_record(record, sample)
         return DecidedPost(record, result_line(place, repeat, seconds, record, sample, self._job.keep_text))
 
@@ -126,6 +157,8 @@ class PostDecider:
             _, line = await self.decide_post(job["place"], job["repeat"], sample, job["max_tokens"])
         except BadInput as error:
             return {"bad_input": str(error)}, b""
+        except ServerAway as away:
+            return {"away": str(away)}, b""
         except RunStopped as stopped:
             return {"stopped": str(stopped)}, b""
         except Exception:  # noqa: BLE001 (its leader ends by it, as a run of one process does)

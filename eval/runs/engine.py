@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tribunal.errors import LOCKED_OUT, BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped
+from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped, ServerAway
 from tribunal.eval.runs.job import (
     AS_USUAL,
     RunJob,
@@ -21,7 +21,14 @@ from tribunal.eval.runs.job import (
     order_of_job,
 )
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
-from tribunal.eval.runs.outage import LOST_IN_A_ROW, FirstFailures, UnansweredPosts, is_unanswered, kind_of_failure
+from tribunal.eval.runs.outage import (
+    LOST_IN_A_ROW,
+    FirstFailures,
+    SilentServers,
+    UnansweredPosts,
+    is_unanswered,
+    kind_of_failure,
+)
 from tribunal.eval.runs.prices import Prices, RunBudget, RunSpending, read_spending, spending_of_calls
 from tribunal.eval.runs.results import AnyResult, summarize_result
 from tribunal.eval.runs.tally import RunTally
@@ -53,7 +60,8 @@ async def decide_posts(
         BadInput: a setting or the data is wrong. What was in flight is finished first; results stay.
         DiskFull: the results can't be opened for writing.
     """
-    decider = PostDecider(job, options.prices)
+    decider, silent = PostDecider(job, options.prices), SilentServers(options.server_wait, options.warn)
+    decider.wait_for_servers(options.server_wait, silent.note_server)
     await decider.check_before_run()
     tally, done = RunTally(total=job.count * job.repeats), bytearray(job.count * job.repeats)
     _count_earlier_results(folder / RESULTS, job, tally, done, options.prices)
@@ -72,10 +80,10 @@ async def decide_posts(
         tally.started = time.monotonic()
         stack.enter_context(_call_on_signals(run.interrupt))
         if ray is not None or workers > 1:
-            order, secret = order_of_job(job, options.prices, pinned)
+            order, secret = order_of_job(job, options.prices, pinned, options.server_wait)
             start = partial(start_child, order, secret) if ray is None else partial(ray.ActorWorker, order)
             registry = await current_registry()
-            run.decider = pool = WorkerPool(order, job.context, registry, workers, start, note_loss)
+            run.decider = pool = WorkerPool(order, job.context, registry, workers, start, note_loss, silent.note_server)
             stack.push_async_callback(pool.close)
         await run.decide_all()
     return tally
@@ -201,6 +209,10 @@ class RunState:
                 await self._take_result(decided.record, sample, decided.line)
             except DiskFull as full:
                 self._stop_taking_posts(f"{full}. Make room")
+            except ServerAway as away:
+                if not self._tally.stopped:
+                    self._tally.server_away = True
+                self._stop_taking_posts(f"the model's server didn't come back: {away}. See to it")
             except RunStopped as stopped:
                 self._stop_taking_posts(str(stopped))
             finally:
@@ -250,6 +262,7 @@ class RunState:
         if not self._tally.interrupted:
             self._tally.interrupted = True
             self._stop_taking_posts("interrupted")
+            self.decider.stop_waiting()
             self._watch(self._tally)
             return
         self._tally.stopped = "stopped at once"

@@ -17,6 +17,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.prices import NO_LIMITS, Prices, RunLimits
 from tribunal.model_objects import refuse_objects
+from tribunal.models.server_wait import NO_WAIT, WaitSettings
 from tribunal.plugins import require_extra
 from tribunal.schema import JSON, Frozen
 
@@ -63,6 +64,7 @@ class RunOptions:
         limits: what it may spend, in all its starts.
         keep_text: write each post's text into its result.
         stop_after_failures: stop once so many first posts all failed in the same way; 0: never.
+        server_wait: how long the run waits for a model's server that is down.
     """
 
     in_flight: int = 16
@@ -74,6 +76,7 @@ class RunOptions:
     limits: RunLimits = NO_LIMITS
     keep_text: bool = False
     stop_after_failures: int = FIRST_FAILURES
+    server_wait: WaitSettings = NO_WAIT
 
     def outcomes_to_retry(self) -> set[str]:
         """Return the outcomes that are to be decided again; raise `BadInput` if a word is none of `RETRIED`."""
@@ -123,12 +126,15 @@ class RunOrder(Frozen):
     keep_text: bool = False
     keep: KeepOptions | None = None
     prices: Prices | None = None
+    server_wait: WaitSettings = NO_WAIT
     withheld: tuple[str, ...] = ()
     pinned: JSON | None = None
     config: JSON = Field(default_factory=dict)
 
 
-def order_of_job(job: RunJob, prices: Prices | None, pinned: JSON | None) -> tuple[RunOrder, Mapping[str, str]]:
+def order_of_job(
+    job: RunJob, prices: Prices | None, pinned: JSON | None, server_wait: WaitSettings = NO_WAIT
+) -> tuple[RunOrder, Mapping[str, str]]:
     """Return the order of a job, and the secrets that other processes must have in their environment, by variable.
 
     Raises:
@@ -151,6 +157,7 @@ def order_of_job(job: RunJob, prices: Prices | None, pinned: JSON | None) -> tup
         keep_text=job.keep_text,
         keep=keep,
         prices=prices,
+        server_wait=server_wait,
         withheld=tuple(secret),
         pinned=pinned,
         config=dict(job.config),

@@ -9,6 +9,7 @@ all fail in the same way, the later ones would fail as well.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,9 @@ from tribunal.errors import LOCKED_OUT, UNANSWERED, ModelError
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
 from tribunal.eval.runs.results import AnyResult
+from tribunal.models.server_wait import WaitSettings
 from tribunal.schema import JSON, Record
+from tribunal.times import format_duration
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.job import RunJob
@@ -69,6 +72,29 @@ class FirstFailures:
             f"the first {self._count} posts all failed in the same way ({kind}{by}): {record.explanation}. See to it, "
             "and run again with --retry failures; --stop-after-failures 0 goes on in any case"
         )
+
+
+class SilentServers:
+    """Say once of each server that a run waits for it, and once that it answers again, whichever process finds it."""
+
+    def __init__(self, settings: WaitSettings, warn: Callable[[str], None]) -> None:
+        """Take how long is waited, and what takes the words."""
+        self._seconds, self._warn = settings.seconds, warn
+        self._since: dict[str, float] = {}
+
+    def note_server(self, provider: str, why: str) -> None:
+        """Note what is wrong with a provider's server; with an empty text, that it answers."""
+        now = time.time()
+        moment = time.strftime("%H:%M:%S UTC", time.gmtime(now))
+        if why and provider not in self._since:
+            self._since[provider] = now
+            self._warn(
+                f"{provider}: no answer since {moment}: {why}; the run pauses until its server is back, "
+                f"for {format_duration(self._seconds)} at most (--wait-for-server)"
+            )
+        elif not why and (since := self._since.pop(provider, None)) is not None:
+            after = format_duration(now - since)
+            self._warn(f"{provider}: its server answers again since {moment}, after {after}; the run goes on")
 
 
 class UnansweredPosts:

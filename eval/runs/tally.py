@@ -138,6 +138,7 @@ class RunTally(ResultCounts):
     `done` are results of this start, `before` those from before; `rehearsed` are results of both in which the rehearsal
     model took part. `slowed` says to how many requests at a time it went down where they timed out; empty where none
     did. Of a batch, `rejoined` are results that a person decided since the last time, `waiting` those that still wait.
+    `server_away`: it stopped since a model's server, which it waited for, didn't come back.
     `unkept` are results that couldn't be kept in the database beside the run's own files.
     `asked` counts this start's answered calls by their response-format mode, and `reasons` by whether they gave one.
     `measured` are the measures of the results so far. `first_failure` is the reason of this start's first failure.
@@ -152,6 +153,7 @@ class RunTally(ResultCounts):
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
     interrupted: bool = False
+    server_away: bool = False
     slowed: str = ""
     rejoined: int = 0
     waiting: int = 0

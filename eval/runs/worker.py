@@ -71,14 +71,22 @@ async def serve_posts(
             if "order" in message:
                 order = RunOrder.model_validate(message["order"])
                 try:
-                    decider = await PostDecider.open_for_order(order, lambda *rest: send({"rest": rest}, b""))
+                    decider = await PostDecider.open_for_order(
+                        order, lambda *rest: send({"rest": rest}, b""), lambda *server: send({"server": server}, b"")
+                    )
                 except BadInput as error:
                     send({"bad_input": f"{where}{error}"}, b"")
                     break
                 send({"ready": True}, b"")
             elif "rest" in message:
                 (await current_registry()).rest_key_quietly(*message["rest"])
-            elif decider is not None:
+            elif decider is None:
+                continue
+            elif "answers" in message:
+                decider.note_server_answer(message["answers"])
+            elif "stop_waiting" in message:
+                decider.stop_waiting()
+            else:
                 task = asyncio.ensure_future(_decide_post(decider, message, body, send))
                 under_way.add(task)
                 task.add_done_callback(under_way.discard)

@@ -15,7 +15,7 @@ from functools import partial
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.decider import DecidedPost, RunStopped, record_of_unusable_post, result_line
+from tribunal.eval.runs.decider import DecidedPost, RunStopped, ServerAway, record_of_unusable_post, result_line
 from tribunal.eval.runs.job import RunOrder
 from tribunal.eval.runs.results import ResultSummary
 from tribunal.models.registry import ModelRegistry
@@ -47,11 +47,13 @@ class WorkerPool:
         number: int,
         start: Callable[..., JobWorker],
         on_loss: Callable[[], None],
+        on_server: Callable[[str, str], None],
     ) -> None:
         """Make a pool of so many processes; none is started yet.
 
         `start` starts one, told whether it decides one post at a time, beside the others (`alone`).
         `on_loss` is called for every post that was under way in a process that ended, and is begun once more.
+        `on_server` is told of servers that are away from a process, and that answer one.
         """
         self._order, self._context, self._registry = order, context, registry
         self._number, self._start, self._on_loss = number, start, on_loss
@@ -62,6 +64,7 @@ class WorkerPool:
         self._crashes, self._wrong_setting = 0, ""
         self._failed_starts: set[JobWorker] = set()  # in a row
         self._rests: dict[tuple[str, int], float] = {}
+        self._on_server, self._answering = on_server, set[str]()
         registry.on_rest = self._announce_rest
 
     @property
@@ -98,6 +101,10 @@ class WorkerPool:
                 if decided is not None:
                     return self._crashed_post(place, repeat, sample, decided)
 
+    def stop_waiting(self) -> None:
+        """Hold no call any more whose server is away: the run ends."""
+        self._tell_workers({"stop_waiting": True})
+
     async def close(self) -> None:
         """End the processes: at once where posts are under way in them."""
         self._registry.on_rest = None
@@ -116,6 +123,8 @@ class WorkerPool:
         for (provider, number), until in self._rests.items():
             if until > now:
                 worker.send({"rest": [provider, number, until - now]})
+        for provider in self._answering:
+            worker.send({"answers": provider})
         self._workers.append(worker)
         return worker
 
@@ -129,7 +138,12 @@ class WorkerPool:
             answer, line = await worker.ask(job, sample)
         except WorkerDied as died:
             return self._note_death(worker, died)
-        for name, error in (("bad_input", BadInput), ("stopped", RunStopped), ("broke", RuntimeError)):
+        for name, error in (
+            ("bad_input", BadInput),
+            ("away", ServerAway),
+            ("stopped", RunStopped),
+            ("broke", RuntimeError),
+        ):
             if name in answer:
                 raise error(answer[name])
         self._answers[worker] = answer
@@ -164,16 +178,25 @@ class WorkerPool:
         return DecidedPost(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
 
     def _take_message(self, worker: JobWorker, message: JSON) -> None:
-        """Take a setting that is wrong as a process sees it, or a server's request to wait, which all are told."""
+        """Take a setting that is wrong as a process sees it, or news of a server, which all are told."""
         if "bad_input" in message:
             self._wrong_setting = message["bad_input"]
         elif "rest" in message:
             provider, number, seconds = message["rest"]
             self._registry.rest_key_quietly(provider, number, seconds)
             self._announce_rest(provider, number, seconds, but=worker)
+        elif "server" in message:
+            provider, why = message["server"]
+            self._on_server(provider, why)
+            if not why:
+                self._answering.add(provider)
+                self._tell_workers({"answers": provider}, but=worker)
 
     def _announce_rest(self, provider: str, number: int, seconds: float, but: JobWorker | None = None) -> None:
         self._rests[provider, number] = max(time.monotonic() + seconds, self._rests.get((provider, number), 0.0))
+        self._tell_workers({"rest": [provider, number, seconds]}, but)
+
+    def _tell_workers(self, message: JSON, but: JobWorker | None = None) -> None:
         for each in self._workers:
             if each is not but and not each.ended:
-                each.send({"rest": [provider, number, seconds]})
+                each.send(message)

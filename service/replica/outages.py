@@ -27,6 +27,7 @@ from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
 from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import current_registry, model_names, split_name
+from tribunal.models.server_wait import Breaker
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.service.replica.background_loops import retry_while_away
 from tribunal.service.replica.batches import BatchStore
@@ -57,15 +58,10 @@ class ProviderState(Frozen):
 
 
 @dataclass
-class Breaker:
+class CaseBreaker(Breaker):
     """The breaker of one provider, which this process asks at one address."""
 
-    provider: str
-    times_opened: int = 0  # since it was last closed; 0: it is closed
-    why: str = ""
     kind: str = ""
-    since: float = 0.0
-    retry_at: float = 0.0
     probe: str | None = None  # the case that is to show whether the provider answers again
     unanswered: set[str] = field(default_factory=set)  # the cases that no model answered since it opened
     last_answered: int = 0  # the number of the case that was answered and began last
@@ -96,7 +92,7 @@ class Outages:
     def __init__(self, store: Store, batches: BatchStore, hold_seconds: float, metrics: Metrics) -> None:
         """Begin with every breaker closed; a case is held for `hold_seconds` at most, where its caller asks no less."""
         self._store, self._batches, self._hold_seconds, self._metrics = store, batches, hold_seconds, metrics
-        self._breakers: dict[str, Breaker] = {}
+        self._breakers: dict[str, CaseBreaker] = {}
         self._numbers, self._begun = count(1), dict[str, int]()  # the number of each case that is on trial
         self._tries: dict[str, tuple[int, int]] = {}  # of a case: how often, and the last number at its first failure
         self._changed = asyncio.Event()
@@ -126,7 +122,7 @@ class Outages:
             return await _find_needed(graph, settings)
         return ()
 
-    def blocking(self, needed: NeededProviders, case_id: str = "") -> Breaker | None:
+    def blocking(self, needed: NeededProviders, case_id: str = "") -> CaseBreaker | None:
         """Return a breaker for which a case may not be begun now, or None if it may."""
         return next((open_ones[0] for open_ones in self._open(needed) if not _admitting(open_ones, case_id)), None)
 
@@ -209,7 +205,7 @@ class Outages:
             return None
         fault = record.fault or {}
         provider = split_name(str(fault.get("model") or ""))[0]
-        breaker = self._breakers.setdefault(provider, Breaker(provider))
+        breaker = self._breakers.setdefault(provider, CaseBreaker(provider))
         tries, first = self._tries.get(held.id, (0, self._last_number))
         self._tries[held.id] = tries, first = tries + 1, first
         if len(self._tries) > _MOST_TRIED:  # others of them went on in another replica
@@ -232,7 +228,9 @@ class Outages:
             await retry_while_away(lambda: release(self._store, hold.provider))
             self._wake()
 
-    async def _is_last_try(self, held: Held, breaker: Breaker, tries: int, first: int, deadline: float | None) -> bool:
+    async def _is_last_try(
+        self, held: Held, breaker: CaseBreaker, tries: int, first: int, deadline: float | None
+    ) -> bool:
         if tries >= _ENOUGH_TRIES and breaker.last_answered > first:
             return True
         if held.batch_id is None:
@@ -251,24 +249,22 @@ class Outages:
             await retry_while_away(lambda: release(self._store, provider))
             self._wake()
 
-    async def _note_silence(self, breaker: Breaker, case_id: str, number: int, kind: str, why: str) -> None:
+    async def _note_silence(self, breaker: CaseBreaker, case_id: str, number: int, kind: str, why: str) -> None:
         """Open a breaker, or keep it open for longer; a case that began before one that was answered opens none."""
-        now, was_open = time.time(), breaker.times_opened > 0
+        was_open = breaker.times_opened > 0
         breaker.unanswered.add(case_id)
         if not was_open and breaker.last_answered > number:
             breaker.unanswered.clear()
             return
         if was_open and breaker.probe != case_id:
             return  # it was under way when the breaker opened
-        breaker.why, breaker.kind = why, kind
-        breaker.since = breaker.since if was_open else now
-        breaker.retry_at = now + min(PAUSES[0] * 2**breaker.times_opened, PAUSES[1])
-        breaker.times_opened += 1
+        breaker.kind = kind
+        breaker.open_longer(why, PAUSES)
         self._metrics.set_provider_open(breaker.provider, is_open=True)
-        asyncio.get_running_loop().call_later(breaker.retry_at - now + 0.01, self._wake)
+        asyncio.get_running_loop().call_later(breaker.retry_at - time.time() + 0.01, self._wake)
         await retry_while_away(lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at))
 
-    def _open(self, needed: NeededProviders) -> list[list[Breaker]]:
+    def _open(self, needed: NeededProviders) -> list[list[CaseBreaker]]:
         """Return, of each seat whose every provider has an open breaker, these breakers."""
         found = [[self._breakers[each] for each in sorted(seat) if self._is_open(each)] for seat in needed]
         return [breakers for breakers, seat in zip(found, needed, strict=True) if len(breakers) == len(seat)]
@@ -283,7 +279,7 @@ class Outages:
             each.set()
 
 
-def _admitting(breakers: Iterable[Breaker], case_id: str) -> list[Breaker]:
+def _admitting(breakers: Iterable[CaseBreaker], case_id: str) -> list[CaseBreaker]:
     return [each for each in breakers if each.admits(case_id)]
 
 

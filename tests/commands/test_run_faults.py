@@ -39,8 +39,8 @@ def evaluation(tmp_path: Path, number: int, *more: str, graph: str = "baseline")
     rows = "".join(f"p{place},word-{place}.,{place % 2}\n" for place in range(number))
     (tmp_path / "posts.csv").write_text(f"id,text,label\n{rows}")
     return ["eval", "--dataset", "table", "--data", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "run"),
-            "--graph", graph, "--model", "openai:scripted", "--set", "attempts=1", "--concurrency", "1", "--in-order",
-            *more]  # fmt: skip
+            "--graph", graph, "--model", "openai:scripted", "--set", "attempts=1", "--concurrency", "1",
+            "--wait-for-server", "0", "--in-order", *more]  # fmt: skip
 
 
 async def run(server: ScriptedServer, *arguments: str) -> Result:

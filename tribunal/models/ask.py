@@ -158,7 +158,9 @@ async def ask(
     question.write_task()  # what doesn't fit is said before any call
     limit = role.max_output_tokens or context.max_output_tokens
     names = models_of_seat(context, role.seat, role.falls_to, registry.environment)
-    models = [ModelCall(name, provider_of(name), question, context, limit) for name in names]
+    models = [
+        ModelCall(name, provider_of(name), question, context, limit, has_substitute=name != names[-1]) for name in names
+    ]
     number = material.get("round", state.get("round"))
     await show_question(role.seat, lambda: _describe_question(models[0], registry, number))
     first: ModelError | None = None

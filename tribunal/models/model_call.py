@@ -50,6 +50,7 @@ class ModelCall:
     bounds: frozenset[str] = frozenset()
     no_system: bool = False
     stream: bool = True  # whether the answer may be streamed to those who listen
+    has_substitute: bool = False  # whether another model is asked where this one isn't there
     base_url: str | None = None
     extra: JSON = field(default_factory=dict)
     complaint: str = ""

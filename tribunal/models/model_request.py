@@ -51,7 +51,14 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
         return outcome
 
     most_tries = call.question.role.tries or call.context.attempts
-    outcome = await pool.send(send, most_tries, lambda diagnosis: _adapt_request(call, registry, diagnosis))
+
+    async def send_with_retries(tries: int | None = None) -> Completion | Diagnosis:
+        return await pool.send(send, tries or most_tries, lambda diagnosis: _adapt_request(call, registry, diagnosis))
+
+    if registry.server_wait is None or call.has_substitute:
+        outcome = await send_with_retries()
+    else:
+        outcome = await registry.server_wait.send(call.provider, registry.environment, send_with_retries)
     if isinstance(outcome, Completion):
         limits.learn_from_answer(call)
         return outcome

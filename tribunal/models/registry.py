@@ -41,6 +41,7 @@ from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_pr
 from tribunal.models.providers.object_provider import wrap_model_object
 from tribunal.models.providers.ollama import OLLAMA
 from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN
+from tribunal.models.server_wait import ServerWait
 from tribunal.schema import JSON
 from tribunal.shared_settings import screener_path
 from tribunal.text import SHORTEST
@@ -278,10 +279,9 @@ class ModelRegistry:
         environment: the settings outside a run, as they were when it last looked around.
         limits: what servers have shown of each model.
         exams: the last exam of each model at each address.
-        secrets: every key it has held, and every password of an address. Those that are no longer used too: a call
-            under way may still tell them.
-        on_rest: is told of every rest that a server asks for: the provider, the key's number, the seconds. None: nobody
-            else uses these keys.
+        secrets: every key and password of an address that it has held, since a call under way may still tell them.
+        on_rest: is told the provider, the key's number and the seconds of every rest that a server asks for, or None.
+        server_wait: holds calls while their server is away; None: they fail.
     """
 
     def __init__(self, dotenv: DotEnv) -> None:
@@ -291,6 +291,7 @@ class ModelRegistry:
         self.secrets: set[str] = set()
         self.exams: dict[ExamKey, ExamResult] = {}
         self.on_rest: Callable[[str, int, float], None] | None = None
+        self.server_wait: ServerWait | None = None
         self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
         self._clients: dict[tuple[ModelName, str | None, str | None], tuple[Provider, BaseChatModel]] = {}
         self.reset_keys()
