@@ -104,7 +104,7 @@ MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "ollama": ("langchain_ollama",),
     "ray": ("ray",),
     "screening": ("sklearn",),
-    "service": ("pyarrow", "scipy", "fastapi", "psycopg"),
+    "service": ("pyarrow", "scipy", "datasketch", "fastapi", "psycopg"),
     "view": ("starlette", "uvicorn"),
     "web": ("brotli", "pypdf"),
 }

@@ -19,14 +19,12 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
 from tribunal.eval.measures.columns import Ints, RunColumns
 from tribunal.eval.runs.results import read_results
-from tribunal.eval.runs.text_similarity import SIZE, decode_signatures
 from tribunal.schema import JSON
 from tribunal.text import make_visible, suggest_name
+from tribunal.text_similarity import ALIKE, CHANCE, SIZE, decode_signatures
 
 GROUP, NEAR, POST = "group", "near-duplicates", "post"
-ALIKE = 0.7  # from which share of equal runs of characters on two texts are nearly the same
 _ROWS = 4  # bytes of a band: posts that are equal in one of the bands are compared
-_CHANCE = 1 / 256  # that two bytes of unlike texts are equal
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def near_duplicates(written: Sequence[str]) -> Ints:
     found = np.unique(np.concatenate([_equal_band_pairs(table, band) for band in range(0, SIZE, _ROWS)]))
     one, other = np.divmod(found, len(table))
     equal = (table[one] == table[other]).mean(axis=1)
-    near = (equal - _CHANCE) / (1 - _CHANCE) >= ALIKE
+    near = (equal - CHANCE) / (1 - CHANCE) >= ALIKE
     if not near.any():
         return np.arange(len(written))
     from scipy.sparse import coo_array

@@ -15,11 +15,11 @@ from tribunal.eval.datasets import open_dataset
 from tribunal.eval.measures.clusters import near_duplicates
 from tribunal.eval.measures.columns import Bools
 from tribunal.eval.runs.results import read_full_line, read_results, read_run_file
-from tribunal.eval.runs.text_similarity import text_signature
 from tribunal.retrievers.screening.manifest import read_fitted_posts, read_screener_manifest
 from tribunal.retrievers.screening.screener import Screener
 from tribunal.schema import JSON
 from tribunal.shared_settings import screener_path
+from tribunal.text_similarity import text_signature
 
 IMAGE = "an image"
 

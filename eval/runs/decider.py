@@ -23,7 +23,6 @@ from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
 from tribunal.eval.runs.pins import check_pins
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.results import AnyResult
-from tribunal.eval.runs.text_similarity import preload_hashing, text_signature
 from tribunal.graphs import code_of, graph, load_seats
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import ModelRegistry, current_registry
@@ -31,6 +30,7 @@ from tribunal.models.server_wait import NO_WAIT, ServerWait, WaitSettings
 from tribunal.nodes.state import outcome_of
 from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.text import parse_json
+from tribunal.text_similarity import preload_hashing, text_signature
 
 
 class RunStopped(Exception):

@@ -12,10 +12,10 @@ from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold
 from tribunal.eval.runs.journal import RESULTS, RUN, parse_result
-from tribunal.eval.runs.text_similarity import CHARACTERS
 from tribunal.files import MOST_LINE, bounded_lines, open_regular, read_regular
 from tribunal.schema import JSON, Record, Scheme, Stance
 from tribunal.text import parse_json
+from tribunal.text_similarity import CHARACTERS
 
 # A whole number that every reader of JSON, and every array of numbers, can hold.
 Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]

@@ -27,11 +27,11 @@ from tribunal.eval.measures.risk_control import (
     find_acceptance_rule,
     hash_rows,
 )
-from tribunal.eval.runs.text_similarity import decode_signatures, text_signature
 from tribunal.eval.screening.decided_posts import LabelledTexts
 from tribunal.eval.screening.learning import EmbeddedPosts, train_screener
 from tribunal.retrievers.screening.manifest import ScreenerArrays, ScreenerManifest, write_screener
 from tribunal.retrievers.screening.screener import Screener
+from tribunal.text_similarity import decode_signatures, text_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

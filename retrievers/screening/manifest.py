@@ -1,7 +1,7 @@
 """The files of a screening classifier: `manifest.json`, and beside it plain arrays.
 
 `weights-….npz` holds its weights, `posts-….npz` the signatures of the posts that it was fitted on
-(`tribunal.eval.runs.text_similarity`), so that it is never measured on one of them.
+(`tribunal.text_similarity`), so that it is never measured on one of them.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from tribunal.service.desk.visits import AnyVisit, DeskVisit, OverseerVisit, Rev
 from tribunal.service.replica import case_queries
 from tribunal.service.replica.case_queries import PAGE, QueueFilter
 from tribunal.service.replica.figures import DayFigures, TimeSpan, count_figures
+from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.service.routes.monitoring import FigureTimes
 from tribunal.times import DAY
 
@@ -50,9 +51,11 @@ async def show_queue(visit: AnyVisit) -> Response:
     pages = max(1, math.ceil(there.matching / PAGE))
     given = visit.parameter("page", 9)
     page = min(pages, max(1, int(given) if given.isdecimal() else 1))
+    rows = await case_queries.list_queue(store, wanted, visit.person, page)
+    copies = await visit.replica.near_copies.count([row["id"] for row in rows])
     return visit.page(
-        "queue.html.jinja", title="Queue", here="/queue", wanted=wanted, there=there,
-        rows=await case_queries.list_queue(store, wanted, visit.person, page), page=page, pages=pages,
+        "queue.html.jinja", title="Queue", here="/queue", wanted=wanted, there=there, rows=rows, page=page,
+        pages=pages, copies=copies, most_together=MOST_TOGETHER,
         query=query_string(wanted), earlier=query_string(wanted, page=page - 1),
         later=query_string(wanted, page=page + 1),
     )  # fmt: skip
@@ -64,6 +67,18 @@ async def take_next_case(visit: ReviewerVisit) -> Response:
     return await go_to_next_case(visit, filters_from_query(visit))
 
 
+@router.post("/together")
+async def open_together(visit: ReviewerVisit) -> Response:
+    """Claim the first of the cases that were ticked, and go to its page, where the others are ticked beside it."""
+    wanted, reviews = filters_from_query(visit), visit.replica.reviews
+    picked = [name.removeprefix("pick.") for name in visit.form if name.startswith("pick.")]
+    if not picked:
+        raise Problem("bad_input", "pick: tick one or more cases first")
+    first, *others = picked
+    await reviews.claim(first, visit.person, visit.replica.options.desk_lease, visit.who, leads=visit.leads)
+    return visit.go(f"/cases/{first}{query_string(wanted, also=','.join(others))}")
+
+
 async def go_to_next_case(visit: DeskVisit, wanted: QueueFilter, **done: object) -> Response:
     """Claim the next case that matches the filters and go to it; to the queue where there is none.
 
@@ -71,7 +86,8 @@ async def go_to_next_case(visit: DeskVisit, wanted: QueueFilter, **done: object)
         visit: whose.
         wanted: which cases they work through.
         done: what was done before, as parameters of the address: `said` is what, as `messages.html.jinja` has it;
-            `about` the case; `category_now` what it was changed to; `undo` which can be undone `until` then.
+            `about` the case; `category_now` what it was changed to; `others` how many were decided with it, and
+            `left_out` which were not; `undo` which can be undone `until` then.
     """
     reviews, lease = visit.replica.reviews, visit.replica.options.desk_lease
     for case_id in await case_queries.next_cases(visit.replica.store, wanted, visit.person, leads=visit.leads):

@@ -25,6 +25,7 @@ from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case
 from tribunal.service.desk.decisions import list_choices, submit_decision
 from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
+from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.store import audit as audit_log
 from tribunal.text import wellformed
 from tribunal.times import format_date
@@ -66,7 +67,8 @@ _ACTIONS = {
 }
 # Which details of an entry are shown.
 _SHOWN_DETAILS = (
-    "action", "outcome", "category", "until", "batch", "result", "reason_sha", "note_sha", "question_sha", "words_sha",
+    "action", "outcome", "category", "together", "until", "batch", "result", "reason_sha", "note_sha", "question_sha",
+    "words_sha",
 )  # fmt: skip
 
 
@@ -185,6 +187,11 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             decided_at=None if status.open else format_date(row["finished"]),
         )  # fmt: skip
     near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
+    picked, copies = visit.picked_cases(), []
+    if status.open and visit.decides:
+        found = await visit.replica.near_copies.find(case_id)
+        more = [each for each in picked if each not in {copy.id for copy in found}]
+        copies = [*found, *await visit.replica.near_copies.compare(case_id, more)][:MOST_TOGETHER]
     sha = row["author_sha"]
     history = await count_earlier_decisions(store, sha, besides=case_id) if sha else None
     names = _find_category_names(row["question"] and row["question"]["form"])
@@ -193,7 +200,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
         query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view,
         post_drawn=view and draw_fragment(view, part="post"), trial_drawn=view and draw_fragment(view, part="trial"),
-        undo_seconds=undo_seconds_left(row, visit.person),
+        undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.problem import Problem
+from tribunal.errors import BadInput
 from tribunal.prompts.policy import Policy, translate_policy
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
 from tribunal.service.desk.visits import DeskVisit, ReviewerVisit
+from tribunal.service.replica.case_queries import model_category
+from tribunal.service.replica.near_copies import MOST_TOGETHER
 
 router = APIRouter()
+_MOST_NAMED = 10  # of the cases that could not be decided
 _SOON = 1.0  # seconds in which a decision is usually carried out
 
 
@@ -72,21 +76,59 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     undo_seconds = replica.options.desk_undo
     before = await replica.case_store.case(case_id)
     answers = visit.form.get("answers") or None
+    others = _read_others(visit, case_id) if action != "ask" else {}
+    together = [case_id, *others] if others else []
     opened = await replica.reviews.decide(
-        case_id, visit.person, decision, answers, visit.who, leads=visit.leads, undo_seconds=undo_seconds
-    )
+        case_id, visit.person, decision, answers, visit.who, leads=visit.leads, undo_seconds=undo_seconds,
+        together=together,
+    )  # fmt: skip
+    left_out = await _decide_others(visit, before, decision, others, together)
+    decided = [each for each in together if each not in left_out] or [case_id]
     if action == "ask" and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
         await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
     elif action != "ask" and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
     done: JSON = {"said": action, "about": case_id, "category_now": decision.get("category", "")}
+    if others:
+        done |= {"others": len(decided) - 1, "left_out": ",".join(left_out[:_MOST_NAMED])}
     if undo_seconds:
-        done |= {"undo": case_id, "until": round(time.time() + undo_seconds)}
+        done |= {"undo": ",".join(decided), "until": round(time.time() + undo_seconds)}
     wanted, most = filters_from_query(visit), replica.options.desk_break
     hard = await visit.sessions.count_hard_case(visit.session, hard=_is_hard_case(before))
     if most and hard >= most:
         return visit.go(f"/break{query_string(wanted, **done)}")
     return await go_to_next_case(visit, wanted, **done)
+
+
+def _read_others(visit: DeskVisit, case_id: str) -> dict[str, str]:
+    """Return the cases that are to be decided together with this one, each with the question that was before them."""
+    ticked = {name.removeprefix("also."): value for name, value in visit.form.items() if name.startswith("also.")}
+    if len(ticked) > MOST_TOGETHER:
+        raise Problem("bad_input", f"also: {len(ticked)} cases are ticked; tick at most {MOST_TOGETHER}")
+    return {each: question for each, question in ticked.items() if each != case_id}
+
+
+async def _decide_others(
+    visit: DeskVisit, first: JSON, decision: JSON, others: Mapping[str, str], together: Sequence[str]
+) -> list[str]:
+    """Decide the cases that were ticked beside the first one in the same way; return which could not be.
+
+    Such a case is somebody else's, was tried again meanwhile, or has no such category; or the model verdict that is
+    accepted is another one there.
+    """
+    replica, left_out = visit.replica, []
+    for case_id, question in others.items():
+        try:
+            row = await replica.case_store.case(case_id)
+            if decision["action"] == "accept" and model_category(row) != model_category(first):
+                raise Problem("conflict", f"case: {case_id}: the model verdict is another one")
+            await replica.reviews.decide(
+                case_id, visit.person, decision, question or None, visit.who, leads=visit.leads,
+                undo_seconds=replica.options.desk_undo, together=together,
+            )  # fmt: skip
+        except (Problem, BadInput):
+            left_out.append(case_id)
+    return left_out
 
 
 def _is_hard_case(row: JSON) -> bool:

@@ -52,6 +52,8 @@
     if (/^[1-9]$/.test(event.key)) { if (choose(Number(event.key))) event.preventDefault(); return; }
     if (event.key === "j" || event.key === "k") { event.preventDefault(); move(event.key === "j" ? 1 : -1); return; }
     if (event.key.length !== 1) return;
+    const box = event.key === "x" && document.activeElement.closest("tr")?.querySelector("input[type=checkbox]");
+    if (box) { event.preventDefault(); box.click(); return; }
     if (event.key === "i") {
       const cover = document.querySelector(".ex-reveal");
       if (!cover) return;
@@ -70,6 +72,19 @@
     else found.focus();
     found.scrollIntoView({ block: "nearest" });
   });
+
+  // Shift and a click tick all rows from the one that was last ticked.
+  let last = null;
+  for (const box of document.querySelectorAll("input[form=together]")) {
+    box.addEventListener("click", (event) => {
+      const all = [...document.querySelectorAll("input[form=together]")];
+      if (event.shiftKey && last) {
+        const [from, to] = [all.indexOf(last), all.indexOf(box)].sort((one, other) => one - other);
+        for (const each of all.slice(from, to + 1)) each.checked = box.checked;
+      }
+      last = box;
+    });
+  }
 
   // A letter may be a shortcut only where it can be turned off (WCAG 2.1.4).
   const choice = document.getElementById("keys-off");

@@ -154,6 +154,10 @@ class DeskVisit:
         left = int(until) - int(time.time()) if until.isdecimal() else 0
         return (ids, left) if re.fullmatch(r"[\w,-]+", ids) and left > 0 else ("", 0)
 
+    def picked_cases(self) -> list[str]:
+        """Return the ids of the cases that were ticked in the queue beside this one, as the address names them."""
+        return [each for each in self.parameter("also", 4000).split(",") if re.fullmatch(r"[\w-]+", each)]
+
     def case_before(self) -> str:
         """Return the id of the case that something was done with on the page before, as the address names it."""
         about = self.parameter("about")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from pydantic import Field
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import Text, and_, case, cast, func, or_, select
 
 from tribunal.cases.case_search import CaseFilter, find_cases, post_text
 from tribunal.cases.waiting_cases import claim_holds, names_of_person
@@ -34,6 +34,8 @@ _QUEUE_COLUMNS = (
     "id", "created", "post_id", "reason", "policy_name", "language", "confidence", "escalated", "claimed_by",
     "claimed_until", "question",
 )  # fmt: skip
+_COURT = cases.c.record["review", "court"]  # the model's verdict on a case that waits
+_HAS_IMAGE = func.coalesce(cases.c.post["image"].as_string(), "") != ""
 _counted_choices: WeakKeyDictionary[Store, tuple[float, Choices]] = WeakKeyDictionary()
 
 
@@ -47,6 +49,10 @@ class QueueFilter(Frozen):
     younger: float | None = Field(default=None, ge=0, description="than so many hours")
     surer: float | None = Field(default=None, ge=0, le=1, description="at least so confident")
     less_sure: float | None = Field(default=None, ge=0, le=1, description="at most so confident")
+    category: str | None = Field(default=None, description="that the model came to")
+    clause: str | None = Field(default=None, description="that the model cites")
+    image: Literal["with", "without"] | None = None
+    text: str | None = Field(default=None, description="words of the post")
     held: ClaimState | None = None
     sort: QueueOrder = "oldest"
 
@@ -83,12 +89,18 @@ def waits_for_review() -> Any:
     return and_(cases.c.waits_since.is_not(None), ~not_now, cases.c.appeal_id.is_(None))
 
 
+def model_category(row: JSON) -> str | None:
+    """Return the category that the model came to in a case that waits; None where it came to none."""
+    request: JSON = (row["question"] or {}).get("request") or {}
+    return request.get("action_request", {}).get("args", {}).get("category") or None
+
+
 def _is_free(person: str, now: float) -> Any:
     """Return the condition that nobody else has claimed a case."""
     return or_(cases.c.claimed_by.is_(None), cases.c.claimed_by.in_(names_of_person(person)), ~claim_holds(now))
 
 
-def _matches(filters: QueueFilter, person: str, now: float) -> Any:
+def _matches(store: Store, filters: QueueFilter, person: str, now: float) -> Any:
     claims: dict[str | None, Any] = {
         "free": and_(_is_free(person, now), cases.c.escalated.is_(None)),
         "mine": and_(cases.c.claimed_by.in_(names_of_person(person)), claim_holds(now)),
@@ -104,6 +116,10 @@ def _matches(filters: QueueFilter, person: str, now: float) -> Any:
         "younger": cases.c.created > now - 3600 * (filters.younger or 0),
         "surer": cases.c.confidence >= (filters.surer or 0),
         "less_sure": cases.c.confidence <= (filters.less_sure or 0),
+        "category": _COURT["category"].as_string() == filters.category,
+        "clause": cast(_COURT["clauses"], Text).contains(f'"{filters.clause}"', autoescape=True),
+        "image": _HAS_IMAGE if filters.image == "with" else ~_HAS_IMAGE,
+        "text": post_text(store).icontains(filters.text or "", autoescape=True),
         "held": claims[filters.held],
     }
     given = [each for name, each in conditions.items() if getattr(filters, name) is not None]
@@ -126,7 +142,7 @@ def _sort_columns(sort: QueueOrder) -> tuple[Any, ...]:
 async def count_queue(store: Store, filters: QueueFilter, person: str) -> QueueCounts:
     """Return how many cases wait, in all and by what one may ask for."""
     now = time.time()
-    matching, is_free = _matches(filters, person, now), and_(_is_free(person, now), cases.c.escalated.is_(None))
+    matching, is_free = _matches(store, filters, person, now), and_(_is_free(person, now), cases.c.escalated.is_(None))
     counting = select(
         func.count().label("total"),
         func.count(cases.c.escalated).label("escalated"),
@@ -159,7 +175,9 @@ async def _count_choices(store: Store, total: int) -> Choices:
 
 async def list_queue(store: Store, filters: QueueFilter, person: str, page: int) -> list[JSON]:
     """Return a page of the queue, from 1 on; `court` is the category that the agents came to."""
-    matching = select(cases.c.id).where(_matches(filters, person, time.time())).order_by(*_sort_columns(filters.sort))
+    matching = (
+        select(cases.c.id).where(_matches(store, filters, person, time.time())).order_by(*_sort_columns(filters.sort))
+    )
     ids = [row["id"] for row in await store.fetch_rows(matching.limit(PAGE).offset((page - 1) * PAGE))]
     columns = [cases.c[name] for name in _QUEUE_COLUMNS if name != "confidence"]
     # Before the column was filled while a case waits, the record alone had it.
@@ -168,8 +186,7 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int)
     shown = shown.where(cases.c.id.in_(ids))
     rows = {row["id"]: row for row in await store.fetch_rows(shown)}
     for row in rows.values():
-        request: JSON = (row.pop("question") or {}).get("request") or {}
-        row["court"] = request.get("action_request", {}).get("args", {}).get("category") or None
+        row["court"] = model_category(row)
     return [rows[each] for each in ids if each in rows]
 
 
@@ -183,7 +200,9 @@ async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: 
         notes.c.case_id == cases.c.id, notes.c.person == person, notes.c.kind == "skipped",
         notes.c.at > now - _SKIP_SECONDS,
     )  # fmt: skip
-    following = select(cases.c.id).where(_matches(filters, person, now), _is_free(person, now), ~skipped.exists())
+    following = select(cases.c.id).where(
+        _matches(store, filters, person, now), _is_free(person, now), ~skipped.exists()
+    )
     if not leads:
         following = following.where(cases.c.escalated.is_(None))
     rows = await store.fetch_rows(following.order_by(*_sort_columns(filters.sort)).limit(limit))

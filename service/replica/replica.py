@@ -30,6 +30,7 @@ from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.head_publishing import HeadPublisher, check_secret, parse_targets
 from tribunal.service.replica.key_usage import case_bounds
 from tribunal.service.replica.keys import has_keys
+from tribunal.service.replica.near_copies import NearCopies
 from tribunal.service.replica.nearest_cases import NearestCases
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.outages import Outages
@@ -67,6 +68,7 @@ class Replica:
         self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queued, case_store.bounds)
         self.second_opinions = SecondOpinions(store, self.appeals)
         self.nearest_cases = NearestCases(store)
+        self.near_copies = NearCopies(store)
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.outages.wakes += [self.queued, self.feeder.wake]
         self.uploads = Uploads(options, self.batches)

@@ -10,7 +10,7 @@ import pytest
 from tests.commands.test_cascade import asked, run
 from tests.commands.test_screening import posts, table
 from tests.result_lines import line, write_run
-from tribunal.eval.runs.text_similarity import text_signature
+from tribunal.text_similarity import text_signature
 
 POSTS = 1_000
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
-from tribunal.eval.runs.text_similarity import text_signature
+from tribunal.text_similarity import text_signature
 from tribunal.threshold import read_threshold
 
 

@@ -178,7 +178,7 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
 
         async def order(query: str = "") -> list[str]:
             page = await kim.get(f"/desk/queue{query}")
-            return [each.text_content() for each in page.tree.xpath("//tbody//th")]
+            return [each.text_content() for each in page.tree.xpath("//a[@data-row]")]
 
         assert await order() == ["p-1", "p-2", "p-0"]
         shown = kim.page.tree.xpath("//td[@data-is='Confidence']")
@@ -243,7 +243,7 @@ async def test_the_queue_reads_no_case_that_it_does_not_show(sqlite: str) -> Non
 async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
     async with serving(sqlite, **ALL, desk_break=2) as client:
         for number in range(3):
-            await post(client, "Immigrants: the weeds in our garden.", post_id=f"p-{number}")
+            await post(client, "Immigrants: the weeds in our garden." + " Really." * number, post_id=f"p-{number}")
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(named="kim")
         await kim.send(at="/next")
@@ -269,7 +269,7 @@ async def test_search_finds_what_was_meant(database: str) -> None:
         async def found(**asked: str) -> list[str]:
             page = await kim.get("/desk/search", params=asked)
             assert page.status == 200, page.words
-            return [each.text_content() for each in page.tree.xpath("//tbody//th")]
+            return [each.text_content() for each in page.tree.xpath("//a[@data-row]")]
 
         assert len(await found()) == 5
         assert await found(text="köln") == ["p-0"]

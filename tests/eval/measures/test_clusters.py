@@ -13,7 +13,7 @@ from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import clusters_of, near_duplicates
 from tribunal.eval.measures.columns import RunColumns, read_columns
-from tribunal.eval.runs.text_similarity import decode_signatures, text_signature
+from tribunal.text_similarity import decode_signatures, text_signature
 
 POST = "They always park their cars right in front of my house, every single day of the week"
 NEAR = (

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SIZE = 96  # bytes of a signature, each the lowest eight bits of a minimum
 CHARACTERS = SIZE * 4 // 3  # of a signature as it is written
+CHANCE = 1 / 256  # the share of equal bytes of two texts that have nothing in common
+ALIKE = 0.7  # from which on two texts are near-copies
 _RUN = 4  # characters
 _VARYING = re.compile(r"https?://\S+|www\.\S+|(?<!\w)@\w+")
 
@@ -47,6 +49,14 @@ def decode_signatures(written: Sequence[str]) -> npt.NDArray[np.uint8]:
     import numpy as np
 
     return np.frombuffer(b64decode("".join(written)), dtype=np.uint8).reshape(len(written), SIZE)
+
+
+def similarity_to(written: str, others: Sequence[str]) -> list[float]:
+    """Return how alike a signature is to others, each from 0 (by chance) to 1 (the same). None may be empty."""
+    if not others:
+        return []
+    equal = (decode_signatures(others) == decode_signatures([written])).mean(axis=1)
+    return [max(0.0, float(each)) for each in (equal - CHANCE) / (1 - CHANCE)]
 
 
 @cache

@@ -1,0 +1,150 @@
+"""The near-copies of a waiting case among the others that wait, so that a person decides them together.
+
+Texts are compared by MinHash signatures (`tribunal.text_similarity`), which lie in memory by case id and are made of
+the posts that the database holds; so every replica finds the same. Copies have the same image and the same policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import select
+
+from tribunal.schema import JSON, Frozen
+from tribunal.service.replica.case_queries import model_category, waits_for_review
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases
+from tribunal.text import normalize_text
+from tribunal.text_similarity import ALIKE, similarity_to, text_signature
+
+MOST_TOGETHER = 50  # cases that are decided by one press of a button
+_MOST_COMPARED = 5_000  # the waiting cases that came last
+_AT_ONCE = 500  # posts that are read together
+_MOST_WORDS = 400  # of a text in which differences are marked
+
+
+class CopySegment(Frozen):
+    """A piece of a near-copy's text, and whether it differs from the case that it is compared with."""
+
+    text: str
+    differs: bool = False
+
+
+class NearCopy(Frozen):
+    """A waiting case that is nearly the same as another.
+
+    `question` is the id of what a person is asked of it; `same` says that its text is the same but for case and space.
+    """
+
+    id: str
+    post_id: str | None
+    question: str
+    category: str | None
+    claimed_by: str | None
+    claimed_until: float | None
+    escalated: bool
+    same: bool
+    segments: tuple[CopySegment, ...]
+
+
+class _Signed(NamedTuple):
+    """What a waiting case is compared by. Without words and image there is nothing to compare, and `kind` is None."""
+
+    signature: str
+    kind: tuple[str | None, str | None] | None
+
+
+class NearCopies:
+    """Finds the waiting cases that are nearly the same as one of them."""
+
+    def __init__(self, store: Store) -> None:
+        """Keep the database."""
+        self._store, self._signed = store, dict[str, _Signed]()
+        self._signing = asyncio.Lock()
+
+    async def count(self, case_ids: Iterable[str]) -> dict[str, int]:
+        """Return, for each of these waiting cases that has near-copies, how many."""
+        waiting = await self._sign_waiting()
+        found = {case_id: len(_near(case_id, waiting)) for case_id in case_ids if case_id in waiting}
+        return {case_id: number for case_id, number in found.items() if number}
+
+    async def find(self, case_id: str) -> list[NearCopy]:
+        """Return the near-copies of a waiting case, the same texts first; none where it doesn't wait."""
+        waiting = await self._sign_waiting()
+        return await self.compare(case_id, _near(case_id, waiting) if case_id in waiting else [])
+
+    async def compare(self, case_id: str, others: Iterable[str]) -> list[NearCopy]:
+        """Return these waiting cases as they are beside another, the same texts first; at most fifty."""
+        wanted = [each for each in others if each != case_id][:MOST_TOGETHER]
+        if not wanted:
+            return []
+        shown = select(cases).where(cases.c.id.in_([case_id, *wanted]), waits_for_review())
+        rows = {row["id"]: row for row in await self._store.fetch_rows(shown)}
+        own = _text_of(rows.get(case_id, {}))
+        copies = [_copy_of(rows[each], own) for each in wanted if each in rows]
+        return sorted(copies, key=lambda each: not each.same)
+
+    async def _sign_waiting(self) -> dict[str, _Signed]:
+        """Return what the waiting cases are compared by; a post is read once."""
+        async with self._signing:
+            latest = select(cases.c.id).where(waits_for_review()).order_by(cases.c.created.desc())
+            ids = [row["id"] for row in await self._store.fetch_rows(latest.limit(_MOST_COMPARED))]
+            new = [each for each in ids if each not in self._signed]
+            for at in range(0, len(new), _AT_ONCE):
+                columns = cases.c.id, cases.c.post, cases.c.image_sha, cases.c.policy_sha
+                wanted = select(*columns).where(cases.c.id.in_(new[at : at + _AT_ONCE]))
+                rows = await self._store.fetch_rows(wanted)
+                self._signed |= await asyncio.to_thread(_sign_all, rows)
+            self._signed = {each: self._signed[each] for each in ids if each in self._signed}
+            return self._signed
+
+
+def _sign_all(rows: Iterable[JSON]) -> dict[str, _Signed]:
+    return {row["id"]: _sign(row) for row in rows}
+
+
+def _sign(row: JSON) -> _Signed:
+    signature, image, sha = text_signature(_text_of(row)), (row["post"] or {}).get("image"), row["image_sha"]
+    comparable = (signature or sha) and (sha or not image)
+    return _Signed(signature, (sha, row["policy_sha"]) if comparable else None)
+
+
+def _near(case_id: str, waiting: Mapping[str, _Signed]) -> list[str]:
+    own = waiting[case_id]
+    if own.kind is None:
+        return []
+    kin = [each for each, held in waiting.items() if held.kind == own.kind and each != case_id]
+    if not own.signature:
+        return [each for each in kin if not waiting[each].signature]
+    kin = [each for each in kin if waiting[each].signature]
+    alike = similarity_to(own.signature, [waiting[each].signature for each in kin])
+    return [each for each, similarity in zip(kin, alike, strict=True) if similarity >= ALIKE]
+
+
+def _text_of(row: Mapping[str, JSON]) -> str:
+    return str((row.get("post") or {}).get("text") or "")
+
+
+def _copy_of(row: JSON, own: str) -> NearCopy:
+    text = _text_of(row)
+    return NearCopy(
+        id=row["id"], post_id=row["post_id"], question=row["question"]["id"], category=model_category(row),
+        claimed_by=row["claimed_by"], claimed_until=row["claimed_until"], escalated=row["escalated"] is not None,
+        same=normalize_text(text) == normalize_text(own), segments=mark_differences(own, text),
+    )  # fmt: skip
+
+
+def mark_differences(text: str, other: str) -> tuple[CopySegment, ...]:
+    """Return the words of `other` in pieces, those marked that don't stand in `text` at their place."""
+    words, theirs = text.split()[:_MOST_WORDS], other.split()[:_MOST_WORDS]
+    matcher = difflib.SequenceMatcher(None, words, theirs, autojunk=False)
+    pieces = []
+    for kind, _, _, start, end in matcher.get_opcodes():
+        if kind == "delete":
+            pieces.append(CopySegment(text="[…]", differs=True))
+        elif start < end:
+            pieces.append(CopySegment(text=" ".join(theirs[start:end]), differs=kind != "equal"))
+    return tuple(pieces)

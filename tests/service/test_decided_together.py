@@ -1,0 +1,107 @@
+"""The desk's queue, narrowed down, and near-copies and ticked cases that one press of a button decides."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.service.at_desk import ALL, Somebody, post, somebody
+from tests.service.conftest import opened, serving
+from tribunal.schema import JSON
+from tribunal.store import audit as audit_log
+
+KEPT = {**ALL, "desk_undo": 600.0}
+TEXT = "They should all go back to where they came from, every single one of them, and take their families along."
+COPY = TEXT.upper() + " @somebody"
+NEGATED = TEXT.replace("should all", "should not all")
+
+
+async def queued(client: httpx.AsyncClient, *texts: str) -> list[str]:
+    return [(await post(client, text, post_id=f"p-{at}"))["id"] for at, text in enumerate(texts)]
+
+
+async def at_case(who: Somebody, case_id: str) -> str:
+    page = await who.get(f"/desk/cases/{case_id}")
+    await who.send("claim", at="/cases/")
+    return page.words
+
+
+def ticked(who: Somebody) -> dict[str, bool]:
+    """The near-copies that the page offers, and whether each is ticked."""
+    boxes = who.page.tree.xpath("//input[starts-with(@name, 'also.')]")
+    return {each.name.removeprefix("also."): each.checked for each in boxes}
+
+
+async def state_of(client: httpx.AsyncClient, case_id: str) -> str:
+    case: JSON = (await client.get(f"/v1/cases/{case_id}")).json()
+    return "decided" if case["status"] == "queued" else str(case["record"]["outcome"])
+
+
+async def test_copies_are_decided_together_and_undone_together(database: str) -> None:
+    async with serving(database, **KEPT) as client, opened(database) as store:
+        first, same, near, other = await queued(client, TEXT, COPY.removesuffix(" @somebody"), NEGATED, "Good morning.")
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        queue = await kim.get("/desk/queue")
+        assert "p-0 2 like it" in queue.words
+        await at_case(kim, first)
+        assert ticked(kim) == {same: True, near: False}, "what differs in a word is offered, and not ticked"
+        marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
+        assert marked == ["not"]
+        done = await kim.send("change", at="/cases/", category="NotHate", note="It speaks of tourists.")
+        assert "Changed" in done.said
+        assert "1 more decided with it." in done.said
+        assert [await state_of(client, each) for each in (first, same, near, other)] == [
+            "decided", "decided", "pending", "pending",
+        ]  # fmt: skip
+        for each in (first, same):
+            [entry] = [row for row in await audit_log.page(store, subject=each) if row["kind"] == "case.answered"]
+            assert audit_log.readable(entry)["details"]["together"] == [first, same]
+        undone = await kim.send(at="/undo")
+        assert undone.said == "Undone. 2 cases wait for you again."
+        assert [await state_of(client, each) for each in (first, same)] == ["pending", "pending"]
+
+
+async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_another_has(database: str) -> None:
+    async with serving(database, **KEPT) as client:
+        cases = await queued(client, "Good morning.", "I like tea.", "It rains.")
+        kim, lee = somebody(client.app), somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await lee.sign_in(named="lee")
+        await kim.get("/desk/queue")
+        await kim.send(at="/together", **{f"pick.{each}": "1" for each in cases})
+        assert (kim.case, ticked(kim)) == (cases[0], {cases[1]: True, cases[2]: True})
+        await at_case(lee, cases[2])
+        done = await kim.send("accept", at="/cases/")
+        assert "1 more decided with it." in done.said
+        assert f"Not decided, because somebody else has it or it isn't the same any more: {cases[2]}." in done.said
+        assert [await state_of(client, each) for each in cases] == ["decided", "decided", "pending"]
+
+
+async def test_nothing_ticked_is_said(database: str) -> None:
+    async with serving(database, **KEPT) as client:
+        await queued(client, "Good morning.")
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await kim.get("/desk/queue")
+        assert "tick one or more cases" in (await kim.send(at="/together")).words
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("text=50%25", ["p-1"]),
+        ("text=MORNING", ["p-0"]),
+        ("image=with", []),
+        ("image=without&category=NotHate", ["p-0", "p-1"]),
+        ("category=Racist", []),
+        ("clause=1.1", []),
+    ],
+)
+async def test_the_queue_is_narrowed_down(database: str, query: str, found: list[str]) -> None:
+    async with serving(database, **KEPT) as client:
+        await queued(client, "Good morning, everybody.", "It rains with 50% more wind.")
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        page = await kim.get(f"/desk/queue?{query}")
+        assert [each.text for each in page.tree.xpath("//a[@data-row]")] == found
