@@ -22,6 +22,12 @@ _TOGETHER = 0.5  # the chance that a cluster's posts are all right, or all wrong
 _SIZE = 4  # posts a cluster, on the mean
 
 
+class _Held(NamedTuple):
+    inside: float
+    below: float
+    above: float
+
+
 class _Population(NamedTuple):
     """How often each gold label occurs, and with which chance it is recognised; another answer is any other label."""
 
@@ -41,15 +47,18 @@ class _Population(NamedTuple):
 POPULATIONS = (
     _Population("two labels, accuracy 0.80", (0.6, 0.4), (0.83, 0.755)),
     _Population("two labels, accuracy 0.98", (0.6, 0.4), (0.985, 0.9725)),
+    _Population("two labels, one of them rare", (0.9, 0.1), (0.97, 0.7)),
     _Population("six labels, accuracy 0.85", (0.45, 0.2, 0.12, 0.1, 0.07, 0.06), (0.9, 0.85, 0.8, 0.8, 0.75, 0.75)),
 )
-_COLUMNS = ("accuracy", "macro_f1", "f1", "difference in accuracy", "difference in macro_f1")
+_MEASURES = ("accuracy", "macro_f1", "weighted_f1", "f1")
+_COLUMNS = (*_MEASURES, "difference in accuracy", "difference in macro_f1")
 
 
 def coverage(quick: bool) -> None:
     """Print how often intervals of measures, of differences and of the calibration error hold the true value.
 
-    Posts are independent, or come in clusters of about four that often share their fate.
+    Posts are independent, or come in clusters of about four that often share their fate. In brackets: how often the
+    interval lies below the true value, and how often above it.
     """
     draws = 20 if quick else 400
     say(f"### Coverage of 95 % intervals, over {draws:,} sets of posts each\n", lines=True)
@@ -70,7 +79,7 @@ def coverage(quick: bool) -> None:
 def _row(population: _Population, posts: int, draws: int, *, clustered: bool) -> list[str]:
     random = np.random.default_rng(posts)
     true = _true(population)
-    held: dict[str, list[float]] = defaultdict(list)
+    held: dict[str, list[_Held]] = defaultdict(list)
     many = []
     for _ in range(draws):
         cluster = _clusters(random, posts) if clustered else np.arange(posts)
@@ -79,7 +88,7 @@ def _row(population: _Population, posts: int, draws: int, *, clustered: bool) ->
         _, other = _drawn(random, population, cluster, truth)
         of_two = len(population.shares) == 2
         found = score_intervals_of(cluster, truth, answer, of_two=of_two)
-        for name in ("accuracy", "macro_f1", "f1"):
+        for name in _MEASURES:
             held[name].append(_holds(found[name], true[name]))
         by_post = rate_interval(truth == answer, np.ones(posts))
         held["accuracy, by post"].append(_holds(by_post, true["accuracy"]))
@@ -87,7 +96,7 @@ def _row(population: _Population, posts: int, draws: int, *, clustered: bool) ->
         differences = measure_differences(sides, cluster, of_two=of_two, negative=frozenset({0}))
         for name in ("accuracy", "macro_f1"):
             held[f"difference in {name}"].append(_holds(differences[name]["interval"], 0.0))
-    shown = [f"{np.nanmean(held[name]):.1%}" for name in (*_COLUMNS, "accuracy, by post")]
+    shown = [_as_cell(held[name]) for name in (*_COLUMNS, "accuracy, by post")]
     return [population.name, f"{posts:,}", f"{np.mean(many):,.0f}", *shown]
 
 
@@ -123,9 +132,17 @@ def _side(truth: Ints, answer: Ints) -> ComparedSide:
     )
 
 
-def _holds(interval: list[float] | None, value: float) -> float:
-    """Whether it holds the value; nan where there is no interval."""
-    return np.nan if interval is None else float(interval[0] - 1e-12 <= value <= interval[1] + 1e-12)
+def _holds(interval: list[float] | None, value: float) -> _Held:
+    """Whether it holds the value, lies below it, and lies above it; nan where there is no interval."""
+    if interval is None:
+        return _Held(np.nan, np.nan, np.nan)
+    below, above = interval[1] + 1e-12 < value, value < interval[0] - 1e-12
+    return _Held(float(not (below or above)), float(below), float(above))
+
+
+def _as_cell(held: list[_Held]) -> str:
+    inside, below, above = np.nanmean(held, axis=0)
+    return f"{inside:.1%} ({100 * below:.1f}, {100 * above:.1f})"
 
 
 def _of_ece(shift: float, posts: int, draws: int) -> list[str]:
@@ -145,5 +162,5 @@ def _of_ece(shift: float, posts: int, draws: int) -> list[str]:
         f"{posts:,}",
         f"{np.mean(plain):.3f}",
         f"{np.mean(debiased):.3f}",
-        f"{np.nanmean(held):.1%}",
+        _as_cell(held),
     ]

@@ -200,7 +200,8 @@ def _note_number(gap: str, notes: dict[str, int]) -> int:
 
 def _measured_in_words(figure: ExperimentCell, notes: dict[str, int]) -> str:
     if figure.measured:
-        return figure.measured + (f" ({figure.span})" if figure.span else "")
+        ours = f"; {figure.left_out_printed} with failures left out" if figure.left_out_printed else ""
+        return figure.measured + (f" ({figure.span}{ours})" if figure.span else "")
     return f"– [{_note_number(figure.gap, notes)}]" if figure.gap else "–"
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
 from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell
+from tribunal.eval.measures.columns import count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.protocols.following import describe_departures
 from tribunal.eval.protocols.protocol import MODEL
@@ -39,7 +40,9 @@ class ExperimentCell:
 
     `paper` is what the paper prints; `measured` is printed in the same form; `span` is its 95 % interval, printed.
     `value` (a fraction, or a count), `low`, `high` and `beside` (what stands in brackets) are as they were measured,
-    over `n` posts. `gap` says why nothing was measured. Each is empty or None where there is none.
+    over `n` posts. `left_out` is the value with failures left out, where the paper counts them as wrong and that makes
+    another figure; `left_out_printed` is it, printed. `gap` says why nothing was measured. Each is empty or None where
+    there is none.
     """
 
     paper: str = ""
@@ -49,6 +52,8 @@ class ExperimentCell:
     low: float | None = None
     high: float | None = None
     beside: float | None = None
+    left_out: float | None = None
+    left_out_printed: str = ""
     n: int | None = None
     gap: str = ""
 
@@ -125,7 +130,8 @@ class _TableReader:
 
     def __init__(self, experiment: Experiment, runs: Mapping[str, RunColumns | None], gaps: Mapping[str, str]) -> None:
         self._of, self._runs, self._gaps = experiment, runs, gaps
-        self.runs_read: dict[str, tuple[RunColumns, JSON]] = {}
+        self.runs_read: dict[str, tuple[RunColumns, JSON]] = {}  # failures are left out
+        self._as_paper: dict[str, tuple[RunColumns, JSON]] = {}
         self._measured: dict[Path, JSON] = {}
         self._run_name = cache(lambda *cell: experiment.planned_run(*cell).name)
 
@@ -153,7 +159,7 @@ class _TableReader:
         """Yield what has to be known of the runs that were read, each thing once, with the names of its runs."""
         by_warning: dict[str, list[str]] = {}
         for name, (columns, metrics) in self.runs_read.items():
-            for warning in run_warnings(columns, metrics):
+            for warning in run_warnings(columns, metrics, wrong=self._of.protocol.failures_are_wrong):
                 by_warning.setdefault(warning, []).append(name)
         for warning, names in by_warning.items():
             yield warning if len(names) == len(self.runs_read) else f"{warning} ({', '.join(names)})"
@@ -166,6 +172,7 @@ class _TableReader:
         form, beside = row.form or column.form or shape.form, shape.beside if row.beside is None else row.beside
         try:
             found = self._cell_value(cell, cell.measure, model)
+            left_out = self._cell_value(cell, cell.measure, model, as_paper=False).value
             extra = self._cell_value(cell, beside, model).value if beside and found.value is not None else None
         except MissingCell as missing:
             return ExperimentCell(paper=printed, gap=str(missing))
@@ -176,24 +183,37 @@ class _TableReader:
         if extra is not None:
             measured = f"{measured} ({'±' if beside == 'sd' else ''}{format_as_printed(form, extra)})"
         ends = [format_as_printed(form, end, signed=bool(cell.over)) for end in found.interval or ()]
-        return ExperimentCell(printed, measured, " to ".join(ends), value, low, high, extra, found.n)
+        ours = None if left_out is None or left_out == value else left_out
+        printed_ours = "" if ours is None else format_as_printed(form, ours, signed=bool(cell.over))
+        span = " to ".join(ends)
+        return ExperimentCell(printed, measured, span, value, low, high, extra, ours, printed_ours, found.n)
 
-    def _cell_value(self, cell: CellSource, measure: str, model: str) -> CellMeasure:
-        """Return the measure of a cell: of one run, the mean of several, or the difference of two."""
-        found = self._mean_over_datasets(cell.condition, cell.datasets, measure, model)
+    def _cell_value(self, cell: CellSource, measure: str, model: str, *, as_paper: bool = True) -> CellMeasure:
+        """Return the measure of a cell: of one run, the mean of several, or the difference of two.
+
+        `as_paper` counts failures as the paper's evaluator does; else they are left out.
+        """
+        found = self._mean_over_datasets(cell.condition, cell.datasets, measure, model, as_paper=as_paper)
         if not cell.over:
             return found
-        other = self._mean_over_datasets(cell.over, cell.datasets, measure, model)
+        other = self._mean_over_datasets(cell.over, cell.datasets, measure, model, as_paper=as_paper)
         if found.value is None or other.value is None:
             return other if other.value is None else found
         ends = None
         if len(cell.datasets) == 1:
-            runs = (self._read_run(condition, cell.datasets[0], model) for condition in (cell.condition, cell.over))
+            runs = (
+                self._read_run(condition, cell.datasets[0], model, as_paper=as_paper)
+                for condition in (cell.condition, cell.over)
+            )
             ends = interval_of_difference(measure, *(columns for columns, _ in runs))
         return CellMeasure(found.value - other.value, ends, min(found.n, other.n))
 
-    def _mean_over_datasets(self, condition: str, datasets: tuple[str, ...], measure: str, model: str) -> CellMeasure:
-        found = [measure_cell(measure, *self._read_run(condition, dataset, model)) for dataset in datasets]
+    def _mean_over_datasets(
+        self, condition: str, datasets: tuple[str, ...], measure: str, model: str, *, as_paper: bool
+    ) -> CellMeasure:
+        found = [
+            measure_cell(measure, *self._read_run(condition, dataset, model, as_paper=as_paper)) for dataset in datasets
+        ]
         values = [each.value for each in found if each.value is not None]
         if len(values) < len(found):
             return next(each for each in found if each.value is None)
@@ -201,7 +221,7 @@ class _TableReader:
             return found[0]
         return CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
 
-    def _read_run(self, condition: str, dataset: str, model: str) -> tuple[RunColumns, JSON]:
+    def _read_run(self, condition: str, dataset: str, model: str, *, as_paper: bool) -> tuple[RunColumns, JSON]:
         """Return the run that was planned so, and its measures; raise `MissingCell` if it can't be read."""
         name = self._run_name(condition, dataset, model)
         if name not in self.runs_read:
@@ -212,7 +232,13 @@ class _TableReader:
             if columns.folder not in self._measured:
                 self._measured[columns.folder] = measure_columns(columns)
             self.runs_read[name] = columns, self._measured[columns.folder]
-        return self.runs_read[name]
+        columns, metrics = self.runs_read[name]
+        if not (as_paper and self._of.protocol.failures_are_wrong and metrics["failures"]):
+            return columns, metrics
+        if name not in self._as_paper:
+            as_wrong = count_failures_as_wrong(columns)
+            self._as_paper[name] = as_wrong, measure_columns(as_wrong)
+        return self._as_paper[name]
 
 
 def format_as_printed(form: NumberFormat, value: float, *, signed: bool = False) -> str:
@@ -244,13 +270,25 @@ def _check_run(columns: RunColumns) -> None:
         raise MissingCell(NO_IMAGES)
 
 
-def run_warnings(columns: RunColumns, held: JSON) -> Iterator[str]:
-    """Yield what a reader of a table has to know of one of its runs, whose measures are `held`."""
+def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Iterator[str]:
+    """Yield what a reader of a table has to know of one of its runs.
+
+    Args:
+        columns: the run.
+        held: its measures.
+        wrong: the table counts failures as wrong.
+    """
     departures = (columns.run.get("protocol") or {}).get("departures") or {}
     if departures:
         yield f"not the paper's run: {describe_departures(departures)}"
-    if held["failures"] or held["pending"]:
-        yield f"{held['failures'] + held['pending']:,} of {held['n']:,} results are failures or wait, and are left out"
+    out = held["pending"] + (0 if wrong else held["failures"])
+    if wrong and held["failures"]:
+        yield (
+            f"{held['failures']:,} of {held['n']:,} results are failures, which count as wrong, as the paper's "
+            "evaluator counts answers that it can't read; beside them stands the figure with failures left out"
+        )
+    if out:
+        yield f"{out:,} of {held['n']:,} results are failures or wait, and are left out"
     images = held["images"]
     if caution := missing_images_warning(images):
         yield caution
@@ -287,11 +325,11 @@ def _table_as_csv(table: ExperimentTable) -> str:
     """Return a line for each cell of each row; numbers as they were measured, not rounded."""
     file = StringIO()
     out = csv.writer(file, lineterminator="\n")
-    out.writerow(("row", "column", "paper", "measured", "low", "high", "beside", "n", "gap"))
+    out.writerow(("row", "column", "paper", "measured", "low", "high", "beside", "failures left out", "n", "gap"))
     for line in table.lines:
         row = " / ".join(filter(None, line.labels))
         for heads, cell in zip(table.heads, line.cells, strict=True):
-            figures = (cell.value, cell.low, cell.high, cell.beside, cell.n)
+            figures = (cell.value, cell.low, cell.high, cell.beside, cell.left_out, cell.n)
             out.writerow((row, " / ".join(filter(None, heads)), cell.paper, *figures, cell.gap))
     return file.getvalue()
 

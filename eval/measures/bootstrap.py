@@ -168,4 +168,5 @@ def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints,
         room = 1 - skew * moved
         # Beyond this the correction has no meaning: the percentile as it is.
         shares.append(_NORMAL.cdf(bias + moved / room if room > 0 else quantile))
-    return [float(end) for end in np.quantile(draws, shares)]
+    low, high = np.quantile(draws, shares)
+    return [min(float(low), estimate), max(float(high), estimate)]  # of few clusters it may lie beside its estimate

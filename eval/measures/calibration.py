@@ -183,7 +183,7 @@ def _ece_interval(kinds: ClusterKinds, levels: Floats, statistics: Statistics) -
     spread = draws["debiased"] - draws["debiased"].mean()
     ends = np.clip(found["ece_debiased"] + np.quantile(spread, [1 - high, high]), 0, 1)
     by_chance = found["ece"] <= np.quantile(draws["chance"], high)
-    return [0.0 if by_chance else float(ends[0]), float(ends[1])]
+    return [0.0 if by_chance else float(ends[0]), max(float(ends[1]), float(found["ece"]))]
 
 
 def group_confidences(confidence: Floats) -> tuple[Floats, Ints]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,6 +154,15 @@ class RunColumns:
     def count_outcome(self, outcome: str, rows: Ints | Bools | slice = slice(None)) -> int:
         """Count the rows that ended in an outcome."""
         return int((self.outcome[rows] == OUTCOMES.index(outcome)).sum())
+
+
+def count_failures_as_wrong(columns: RunColumns) -> RunColumns:
+    """Return the same results with each failure as a verdict without a label, which is wrong; refusals stay left out.
+
+    So ARCADE's own evaluator counts: its paper excludes refusals alone (Appendix D.4).
+    """
+    verdict, failure = OUTCOMES.index("verdict"), OUTCOMES.index("failure")
+    return replace(columns, outcome=np.where(columns.outcome == failure, verdict, columns.outcome))
 
 
 def read_columns(folder: Path) -> RunColumns:

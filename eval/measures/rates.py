@@ -56,7 +56,9 @@ def rate_interval(hits: Ints | Floats, totals: Ints | Floats, *, level: float = 
     if clusters < n:
         if clusters == 1:
             return None
-        n, quantile = n / design_effect(hits, totals), student_quantile(clusters - 1, level)
+        residuals: Floats = hits - float(hits.sum() / n) * totals.astype(float)
+        freedom = satterthwaite_freedom(residuals, np.ones(clusters, dtype=np.int64))
+        n, quantile = n / design_effect(hits, totals), student_quantile(freedom, level)
     return wilson_interval(float(hits.sum() / totals.sum()), n, quantile)
 
 
@@ -90,8 +92,20 @@ def design_effect(hits: Ints | Floats, totals: Ints | Floats) -> float:
     return max(1.0, variance * (n - 1) / (rate * (1 - rate)))
 
 
+def satterthwaite_freedom(residuals: Floats, counts: Ints) -> float:
+    """Return the degrees of freedom of a variance over clusters: few where few clusters make most of it.
+
+    Args:
+        residuals: of each kind of cluster, how far it lies from the mean.
+        counts: how many clusters are of each kind; two or more in all.
+    """
+    squares, fourths = float(counts @ residuals**2), float(counts @ residuals**4)
+    most = int(counts.sum()) - 1
+    return min(float(most), max(1.0, squares**2 / fourths)) if fourths else float(most)
+
+
 @cache
-def student_quantile(freedom: int, level: float) -> float:
+def student_quantile(freedom: float, level: float) -> float:
     """Return the quantile of Student's distribution that bounds an interval of this level about its middle."""
     from scipy.special import stdtrit
 

@@ -1,7 +1,7 @@
 """Measure how well verdicts agree with the gold: accuracy, precision, recall and F1, with intervals at 95 %.
 
-Every measure comes twice. The headline leaves out what has no verdict, as the papers do (ARCADE, appendix D.4). The one
-that counts errors takes every labelled post without a verdict for a wrong answer.
+Every measure comes twice. The headline leaves out what has no verdict. The one that counts errors takes every labelled
+post without a verdict for a wrong answer.
 
 The arithmetic is on confusion tables, of one run or of many resamples of it at once, which scikit-learn doesn't take;
 tests/eval/measures/test_oracle.py holds it to scikit-learn's. A table counts posts by gold label (row) and answer
@@ -16,15 +16,15 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import LEVEL, RESAMPLES, SEED, ClusterKinds, Interval, bca_intervals
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
+from tribunal.eval.measures.jackknife import logit_intervals
 from tribunal.eval.measures.rates import f1_interval, number_or_none, rate_interval, share_interval
 from tribunal.schema import JSON
 
 MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
 WITHOUT_VERDICT = {"refusals": "refusal", "failures": "failure", "pending": "pending"}
-_PRIOR = 0.5  # Jeffreys'
 
 
 def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters | None = None) -> JSON:
@@ -36,7 +36,7 @@ def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters
 
     With `clusters`, `intervals` beside each have the lowest and the highest value of every measure. That is None where
     there is none: for a measure that isn't defined, for results of one cluster alone, and for macro- and weighted F1
-    where but one label occurs, or where of several every answer is right.
+    where but one label occurs.
     """
     return _score_with_errors(
         columns, lambda each: _score_answers(columns, each, columns.verdict_label[each], clusters), rows
@@ -249,9 +249,7 @@ def score_intervals_of(
     if len(labels) > 1:
         cell = np.searchsorted(labels, truth) * (len(labels) + 1)
         cell += np.where(answer == NO_LABEL, len(labels), np.searchsorted(labels, answer))
-        kinds = ClusterKinds.from_cells(cluster, cell, len(labels) * (len(labels) + 1))
-        sizes = np.unique(cluster, return_counts=True)[1].astype(float)
-        found |= _f1_intervals_of_two(kinds, sizes) if of_two else _f1_intervals_of_several(kinds, len(labels))
+        found |= _average_f1_intervals(cluster, cell, len(labels), of_two=of_two)
     return {name: found.get(name) for name in MEASURES}
 
 
@@ -265,24 +263,21 @@ def _class_intervals(cluster: Ints, is_it: Bools, called: Bools) -> dict[str, In
     }
 
 
-def _f1_intervals_of_two(kinds: ClusterKinds, sizes: Floats) -> dict[str, Interval]:
-    if kinds.cluster_count < 2:
-        return {}
-    cells = kinds.total_values.reshape(2, 3)[:, :2]
-    # The prior weighs as much as a cluster does, on the cells that posts like these can fall into.
-    prior = np.repeat(cells.sum(axis=1) > 0, 2) * float(sizes @ sizes) / float(sizes.sum())
-    random = np.random.default_rng(SEED)
-    drawn = random.gamma(kinds.counts, size=(RESAMPLES, len(kinds.counts))) @ kinds.values
-    tables = drawn.reshape(RESAMPLES, 2, 3)
-    tables[..., :2] += (random.gamma(_PRIOR, size=(RESAMPLES, 4)) * prior).reshape(RESAMPLES, 2, 2)
-    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    found = _average_f1s(tables, of_two=True)
-    return {name: [float(end) for end in np.quantile(values, ends)] for name, values in found.items()}
-
-
-def _f1_intervals_of_several(kinds: ClusterKinds, labels: int) -> dict[str, Interval]:
+def _average_f1_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool) -> dict[str, Interval]:
     shape = (labels, labels + 1)
-    return bca_intervals(kinds, lambda sums: _average_f1s(sums.reshape(*sums.shape[:-1], *shape), of_two=False))
+    cells = labels * (labels + 1)
+    clusters, results = (ClusterKinds.from_cells(each, cell, cells) for each in (cluster, np.arange(len(cell))))
+    sizes = np.unique(cluster, return_counts=True)[1].astype(float)
+    gold = results.total_values.reshape(shape).sum(axis=1)
+    together = float(sizes @ sizes) / len(cell)
+    # One error takes from macro-F1 as much as from the accuracy of so many posts: fewer where a label is rare.
+    as_many = int((gold > 0).sum()) ** 2 / float((1 / gold[gold > 0]).sum())
+    return logit_intervals(
+        clusters,
+        results,
+        lambda sums: _average_f1s(sums.reshape(*sums.shape[:-1], *shape), of_two=of_two),
+        {"macro_f1": as_many / together, "weighted_f1": len(cell) / together},
+    )
 
 
 def _average_f1s(tables: Floats, *, of_two: bool) -> dict[str, Floats]:

@@ -145,6 +145,7 @@ class Protocol(Frozen):
 
     `models` are settings that ask the paper's models; `paper_models` says in words which they were, and `varies` what
     the table compares beside its conditions. The first condition is the one that is run where none is named.
+    `failures_are_wrong`: the paper's evaluator counts an answer that can't be read as wrong, and leaves out refusals.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Protocol(Frozen):
     models: JSON = Field(default_factory=dict)
     settings: JSON = Field(default_factory=dict)
     repeats: int = 1
+    failures_are_wrong: bool = False
     readings: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

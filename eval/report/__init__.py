@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
-from tribunal.eval.measures.columns import read_columns
+from tribunal.eval.measures.columns import count_failures_as_wrong, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.consistency import compare_consistency_of_all
 from tribunal.eval.measures.costs import money_saved
@@ -112,9 +112,16 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
             {"run": name, "what": each, "held": held, "money": money_saved(columns, each, known) if known else None}
             for each, held in measured["saved"].items()
         ],
-        "paper": paper_table(columns.run, measured),
+        "paper": _paper_table(columns, measured, cluster),
         "reported": reported_posts(columns, most),
     }
+
+
+def _paper_table(columns: RunColumns, measured: JSON, cluster: str | None) -> JSON | None:
+    found = paper_table(columns.run, measured)
+    if found is None or not measured["failures"]:
+        return found
+    return paper_table(columns.run, measured, measure_columns(count_failures_as_wrong(columns), cluster=cluster))
 
 
 def _as_run(columns: RunColumns) -> JSON:

@@ -223,10 +223,11 @@ _DIFFICULTIES = ("Easy", "Normal", "Hard")
 _TABLE, _SPLIT, PAPER_POLICY = "arcade-table3", "test", "h-vli"
 
 
-def paper_table(run: JSON, measured: JSON) -> JSON | None:
+def paper_table(run: JSON, measured: JSON, as_paper: JSON | None = None) -> JSON | None:
     """Return a measured row and the paper's, under the same heads, in percent; and what stands in the way of comparing.
 
-    None unless it is ARCADE, its ablation or its baseline on H-VLI's test split.
+    None unless it is ARCADE, its ablation or its baseline on H-VLI's test split. `as_paper` are the measures that count
+    failures as wrong, as the paper's evaluator does, if there are failures: a row of their own before the measured one.
     """
     data = run.get("data")
     split = data.get("split") if isinstance(data, dict) else None
@@ -234,9 +235,12 @@ def paper_table(run: JSON, measured: JSON) -> JSON | None:
         return None
     scheme: Scheme = measured["scheme"]
     wanted = _COLUMNS[scheme]
+    kinds = [("failures left out", measured)] if as_paper else [("", measured)]
+    if as_paper:
+        kinds.insert(0, ("failures wrong, as in the paper", as_paper))
     own = [
-        *(measured["by_difficulty"][difficulty]["accuracy"] for difficulty in _DIFFICULTIES),
-        *(measured[name] for name in wanted),
+        (called, [*(each["by_difficulty"][level]["accuracy"] for level in _DIFFICULTIES), *map(each.get, wanted)])
+        for called, each in kinds
     ]
     shape = load_protocols()[_TABLE].shape
     columns = [place for place, column in enumerate(shape.columns) if column.part == scheme]
@@ -247,7 +251,7 @@ def paper_table(run: JSON, measured: JSON) -> JSON | None:
     return {
         "task": "Task 1, fine-grained" if scheme == "fine" else "Task 2, binary",
         "heads": [*_DIFFICULTIES, *wanted.values()],
-        "measured": [None if value is None else 100 * value for value in own],
+        "measured": [(called, [None if value is None else 100 * value for value in row]) for called, row in own],
         "published": rows,  # model, method, figures
     }
 

@@ -60,6 +60,22 @@ def by(field: str, values: Mapping[str, str], scheme: str) -> Lines:
 # --------------------------------------------------------------------------------------------------------------- ARCADE
 
 
+def test_arcade_counts_failures_as_wrong_and_leaves_out_refusals_with_ours_beside(tmp_path: Path) -> None:
+    lines = answers("0011001100", "001100RRFF", scheme="binary", gold_scheme="binary")
+    table = made("arcade-table4", tmp_path, lambda run: lines)
+    cells = row(table, "your model (openai:one) w/ Ours", "✗").cells
+    assert [(cell.measured, cell.left_out_printed, cell.n) for cell in cells] == [
+        ("75.00", "100.00", 8),  # six right of eight
+        ("100.00", "", 8),
+        ("66.67", "100.00", 8),  # two of no hate, taken for hate
+    ]
+    assert any("2 of 10 results are failures, which count as wrong" in each for each in table.warnings)
+    assert not any("are left out" in each for each in table.warnings)
+    # The papers whose evaluators don't, don't.
+    other = made("predict-table1", tmp_path / "other", lambda run: lines)
+    assert not any(cell.left_out_printed for line in other.lines for cell in line.cells)
+
+
 def test_arcade_table_3_by_difficulty_and_over_all(tmp_path: Path) -> None:
     def of(run: PlannedRun) -> Lines:
         if run.condition == "fine":
