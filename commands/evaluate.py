@@ -193,8 +193,8 @@ def batch(
         typer.Option(
             metavar="OUT",
             click_type=_PLACE,
-            help="A path or URL, by its suffix: .jsonl (full records), .csv, .tsv, .parquet; with --engine ray also a "
-            "folder, ending in a slash.",
+            help="A path or URL, by its suffix: .jsonl (full records), .csv, .tsv, .parquet; or a folder, ending in "
+            "a slash, for Parquet parts as they come.",
         ),
     ],
     graph: Graph = "tribunal",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ class BatchOutput(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Tell whether OUT is a folder, which only a cluster writes: it ends in a slash, or is a local folder."""
+        """Tell whether OUT is a folder, for Parquet parts as they come: it ends in a slash, or is a local folder."""
         return str(self).endswith("/") or (self.place.local_path is not None and self.place.local_path.is_dir())
 
     @property
@@ -89,10 +90,13 @@ class BatchOutput(NamedTuple):
             raise BadInput(f"out: {self}: is a folder; give a file in it")
         return bool(found.type == FileType.File)
 
-    def write_output(self, dataset: PostTable, count: int) -> None:
-        """Write the table of a finished run, whole or not at all; raise `OutputUnwritten` if it can't be written."""
+    def write_output(self, dataset: PostTable, count: int, tell: Callable[[int], None]) -> None:
+        """Write the table of a finished run, whole or not at all; raise `OutputUnwritten` if it can't be written.
+
+        `tell` is told now and then how many rows were written.
+        """
         copy = self.place.local_path or self.folder / f"{_COPY}{self.place.suffix}"
-        write_table(dataset, self.folder, count, copy)
+        write_table(dataset, self.folder, count, copy, tell)
         if self.place.local_path is None:
             try:
                 put_whole(self.place, copy)
@@ -154,7 +158,8 @@ def batch(
     """
     place, output = parse_location(posts), find_output(out, run_folder)
     output.check_output(place)
-    if output.is_folder:
+    in_parts = output.is_folder
+    if in_parts:
         _check_for_folder(str(output), options, settings)
     folder, copies = output.folder, output.folder / "input"
     graph_named(graph)
@@ -162,32 +167,42 @@ def batch(
     refuse_unused_settings(graph, context)
     tables = find_table_files(place, copies, options.warn)
     dataset = PostTable(tables, columns)
-    plan = dataset.plan()
+
+    def tell(count: int) -> None:
+        options.watch(RunTally(total=0, preparing=f"reading {tables.name}: {count:,} rows"))
+
+    plan = dataset.plan(tell=tell)
     data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe_run(graph, data, {}, 1, plan, context)
     job = RunJob(graph, context, plan, len(plan), keep=keep, config=config_of_run(output.folder.name))
 
-    parts = PartsFolder(output.place, folder, dataset, len(plan)) if output.is_folder else None
+    parts = (
+        PartsFolder(output.place, folder, dataset, len(plan), grows=options.engine.name == "embedded")
+        if in_parts
+        else None
+    )
 
     def write(tally: RunTally) -> None:
         if parts is not None:
             parts.finish(whole=not tally.stopped)
         elif not tally.stopped:
-            output.write_output(dataset, len(plan))
+            output.write_output(dataset, len(plan), partial(_tell_written, output, tally, options))
+            tally.preparing = ""
         if not tally.stopped:
             remove_copies(copies)
 
     return carry_out_run(job, folder, held, write, options, warnings=plan.warnings, reviewed=parts is None, parts=parts)
 
 
+def _tell_written(output: BatchOutput, tally: RunTally, options: RunOptions, count: int) -> None:
+    tally.preparing = f"writing {output.place.name}: {count:,} of {tally.total:,} rows"
+    options.watch(tally)
+
+
 def _check_for_folder(out: str, options: RunOptions, settings: Mapping[str, Any]) -> None:
     """Check that a folder can be the output."""
-    if options.engine.name != "ray":
-        raise BadInput(
-            f"out: {out}: is a folder, into which a cluster writes; give a file, or --engine ray (without --address it "
-            "is this machine's own)"
-        )
-    load_ray_engine()
+    if options.engine.name == "ray":
+        load_ray_engine()
     for name, asked in (("retry", options.retry), ("review", settings.get("review") or settings.get("review_rule"))):
         if asked:
             raise BadInput(f"{name}: can't be had with a folder as OUT ({out}); give a file")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -146,6 +146,10 @@ class DatasetPool:
     def own_id(self, sample: Sample) -> str:
         """Return a post's id in its own set, so that it is drawn from a pool as from the set alone."""
         return sample.id.removeprefix(f"{sample.fields['dataset']}:")
+
+    def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
+        """Yield the posts that aren't done, each with its place from 0 on."""
+        return ((place, sample) for place, sample in enumerate(self) if not is_done(place))
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield every post, set after set.

@@ -254,6 +254,10 @@ class Dataset:
             found.append(f"{self.name}: {self.skipped.total():,} rows were left out: {reasons}")
         return found
 
+    def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
+        """Yield the posts that aren't done, each with its place from 0 on."""
+        return ((place, sample) for place, sample in enumerate(self) if not is_done(place))
+
     def __iter__(self) -> Iterator[Sample]:
         """Yield every post, in the order of the files.
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
@@ -17,11 +18,12 @@ from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
 from tribunal.eval.datasets.table import ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
 from tribunal.eval.datasets.table_files import TableFiles
-from tribunal.retrievers.indexes.table_rows import EXTRA, TableFile, TableRow, read_rows
+from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
 from tribunal.schema import JSON
 
 _OF_OBJECTS = (".json", ".jsonl", ".ndjson")
 _SHOWN = 80  # characters of a cell in a reason
+TELL_EVERY = 10_000  # rows
 _EARLIER = '["the first post", "the second"]'
 
 
@@ -29,6 +31,15 @@ class TableSample(Sample):
     """Hold a row of a table as a post; `cells` are the row's original cells, by column."""
 
     cells: JSON
+
+
+class _RowReading(NamedTuple):
+    """Hold what becomes of a row: its earlier posts, whether it names an image, the one to show, and the problem."""
+
+    earlier: tuple[str, ...]
+    named: bool
+    image: str | None
+    problem: str
 
 
 class PostTable(Dataset):
@@ -48,6 +59,8 @@ class PostTable(Dataset):
         self.folder = tables.folder or self.folder
         self.problems: Counter[str] = Counter()
         self.repeated = 0
+        self._repeated_ids: frozenset[int] | None = None  # hashes of the ids that several rows have
+        self._names: tuple[str, ...] | None = None
 
     def rows(self, *files: Path) -> Iterator[TableRow]:
         """Yield the rows of all files, numbered throughout, or of these files."""
@@ -90,28 +103,77 @@ class PostTable(Dataset):
 
     def __iter__(self) -> Iterator[TableSample]:
         """Yield every row as a post."""
+        for _, sample in self.posts_left(lambda place: False):
+            yield sample
+
+    def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, TableSample]]:
+        """Yield the rows that aren't done as posts, each with its place from 0 on."""
+        if self._repeated_ids is None:
+            self.read_through()
         self.problems.clear()
         self.repeated = 0
         met: set[str] = set()
-        for row in self.rows():
-            yield self._sample_of_row(row, met)
+        for place, row in enumerate(self.rows()):
+            given = row.optional_text(self.roles.get("id")) or str(row.number)
+            own = self._unique_id(given, row.number, met)
+            if not is_done(place):
+                yield place, self._sample_of_row(row, own)
 
-    def plan(self, check: Callable[[TableSample], None] = lambda sample: None) -> SamplePlan:
-        """Return all posts as a run takes them. Reads the table once, so that errors show before any call.
-
-        What `check` raises of a row refuses the table, as `BadInput` does: it can't be read, lacks a column, or has no
-        row.
-        """
-        count = named = here = 0
+    def plan(
+        self, check: Callable[[Cells], None] = lambda cells: None, tell: Callable[[int], None] = lambda count: None
+    ) -> SamplePlan:
+        """Return all posts as a run takes them. Arguments and errors as `read_through`, and of a table without rows."""
         _ = self.roles  # a column that is missing is the better thing to be told of an empty table
-        for sample in self:
-            check(sample)
-            count += 1
-            named += bool(sample.image) or sample.image_missing
-            here += bool(sample.image)
+        count, images = self.read_through(check, tell)
         if not count:
             raise BadInput(f"data set {self.name}: there is no post in {self.source_name}")
-        return SamplePlan(self, count, tuple(self.warnings), ImageCounts(named, here))
+        return SamplePlan(self, count, tuple(self.warnings), images)
+
+    def read_through(
+        self, check: Callable[[Cells], None] = lambda cells: None, tell: Callable[[int], None] = lambda count: None
+    ) -> tuple[int, ImageCounts]:
+        """Read the table once, so that errors show before any call: its columns, what is wrong, which ids are repeated.
+
+        Memory holds eight bytes a row, if rows have ids.
+
+        Args:
+            check: is given the cells of each row; what it raises refuses the table.
+            tell: is told now and then how many rows were read.
+
+        Returns:
+            How many rows there are, and of their images.
+
+        Raises:
+            BadInput: the table can't be read, or lacks a column.
+        """
+        import numpy as np
+
+        self.problems.clear()
+        count, column, images = 0, self.roles.get("id"), Counter[bool]()
+        names, last, hashes = dict[str, None](), tuple[str, ...](), array("q")
+        for row in self.rows():
+            check(row.cells)
+            if count % TELL_EVERY == 0:
+                tell(count)
+            count += 1
+            if (here := tuple(row.cells)) != last:
+                names, last = names | dict.fromkeys(str(name) for name in here if name != EXTRA), here
+            if column is not None:
+                hashes.append(hash(row.optional_text(column) or str(row.number)))
+            reading = self._read_row(row)
+            if reading.named:
+                images[reading.image is not None] += 1
+        values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
+        self._repeated_ids, self._names = frozenset(values[counts > 1].tolist()), tuple(names)
+        self.repeated = int((counts - 1).sum())
+        return count, ImageCounts(images.total(), images[True])
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Return the columns of all rows."""
+        if self._names is None:
+            self.read_through()
+        return self._names or ()
 
     @property
     def warnings(self) -> list[str]:
@@ -130,7 +192,20 @@ class PostTable(Dataset):
             )
         return found
 
-    def _sample_of_row(self, row: TableRow, met: set[str]) -> TableSample:
+    def _sample_of_row(self, row: TableRow, own_id: str) -> TableSample:
+        reading = self._read_row(row)
+        sample = sample_of(row, self.roles, reading.earlier)
+        return TableSample(
+            **{name: value for name, value in sample if name not in ("id", "image", "image_missing", "problem")},
+            id=own_id,
+            image=reading.image,
+            image_missing=reading.named and reading.image is None,
+            problem=reading.problem,
+            cells=_plain_cells(row),
+        )
+
+    def _read_row(self, row: TableRow) -> _RowReading:
+        """Return what becomes of a row, and count what is wrong with it."""
         problems = []  # the first counts
         if extra := row.cells.get(EXTRA):
             problems.append(("more cells than columns", f"text: {_describe_extra_cells(extra)}"))
@@ -141,23 +216,15 @@ class PostTable(Dataset):
         except BadInput:
             said = f"earlier: {row.optional_text(column)[:_SHOWN]!r}: is no list of texts, such as {_EARLIER}"
             problems.append(("wrong earlier posts", said))
-        sample = sample_of(row, self.roles, earlier)
-        image = sample.image
+        named = image = row.optional_text(self.roles.get("image")) or None
         if image is not None and not self.is_remote(image):
             image, reason, said = self.find_image(image)
             problems += [(reason, said)] if reason else []
-        if not sample.text and image is None:
+        if image is None and not row.optional_text(self.roles.get("text")):
             problems.append(("neither text nor image", "text: there is neither a text nor an image; give one or both"))
         for reason, _ in problems[:1]:
             self.problems[reason] += 1
-        return TableSample(
-            **{name: value for name, value in sample if name not in ("id", "image", "image_missing", "problem")},
-            id=self._unique_id(sample.id, row.number, met),
-            image=image,
-            image_missing=sample.image is not None and image is None,
-            problem=problems[0][1] if problems else "",
-            cells=_plain_cells(row),
-        )
+        return _RowReading(earlier, named is not None, image, problems[0][1] if problems else "")
 
     def find_image(self, reference: str) -> tuple[str | None, str, str]:
         """Return the path of a local image; or the reason that there is none, and in words."""
@@ -180,7 +247,7 @@ class PostTable(Dataset):
 
     def _unique_id(self, given: str, number: int | str, met: set[str]) -> str:
         """Return an id of the row's own, so that each row has its own record."""
-        if "id" not in self.roles or hash(given) not in self._repeated_ids:
+        if hash(given) not in (self._repeated_ids or ()):
             return given
         if given not in met:
             met.add(given)
@@ -191,16 +258,6 @@ class PostTable(Dataset):
             own += "'"
         met.add(own)
         return own
-
-    @cached_property
-    def _repeated_ids(self) -> frozenset[int]:
-        """Return hashes of ids that several rows have, in eight bytes of memory a row."""
-        import numpy as np
-
-        column = self.roles["id"]
-        hashes = array("q", (hash(row.optional_text(column) or str(row.number)) for row in self.rows()))
-        values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
-        return frozenset(values[counts > 1].tolist())
 
 
 def _plain_cells(row: TableRow) -> JSON:

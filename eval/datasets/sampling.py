@@ -88,14 +88,20 @@ class SamplePlan:
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield the chosen posts."""
+        for _, sample in self.posts_left(lambda place: False):
+            yield sample
+
+    def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
+        """Yield the chosen posts that aren't done, each with its place; the others cost little."""
         if self._positions is None and self._order is None:
-            yield from self.dataset
+            yield from self.dataset.posts_left(is_done)
             return
         copies = self.copy_posts()
-        for place in range(self._count) if self._order is None else self._order.tolist():
-            begin = self._ends[place - 1] if place else 0
-            copies.seek(begin)
-            yield Sample.model_validate_json(copies.read(self._ends[place] - begin))
+        for place, at in enumerate(range(self._count) if self._order is None else self._order.tolist()):
+            if not is_done(place):
+                begin = self._ends[at - 1] if at else 0
+                copies.seek(begin)
+                yield place, Sample.model_validate_json(copies.read(self._ends[at] - begin))
 
     def copy_posts(self) -> IO[bytes]:
         """Copy the chosen posts in the set's order, if that wasn't done before, and return the file."""

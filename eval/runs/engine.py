@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tribunal.errors import LOCKED_OUT, BadInput
 from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.datasets.sampling import SamplePlan
 from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped, ServerAway
 from tribunal.eval.runs.job import (
     AS_USUAL,
@@ -37,6 +38,7 @@ from tribunal.files import read_text, write_whole
 from tribunal.models.registry import current_registry
 from tribunal.schema import JSON
 
+TELL_EVERY = 10_000  # earlier results that are counted
 _LOST = ".lost"  # how many posts of a limited run were under way when its processes were killed
 
 
@@ -64,7 +66,10 @@ async def decide_posts(
     decider.wait_for_servers(options.server_wait, silent.note_server)
     await decider.check_before_run()
     tally, done = RunTally(total=job.count * job.repeats), bytearray(job.count * job.repeats)
-    _count_earlier_results(folder / RESULTS, job, tally, done, options.prices)
+    for count in _count_earlier_results(folder / RESULTS, job, tally, done, options.prices):
+        tally.preparing = f"counting earlier results: {count:,}"
+        options.watch(tally)
+    tally.preparing = ""
     spent = read_spending(folder, options.prices) if options.limits else ()
     budget = RunBudget(options.limits, spent, job.context)
     async with AsyncExitStack() as stack:
@@ -130,8 +135,14 @@ def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterat
             write_whole(path, str(budget.repeated_posts))
 
 
-def _count_earlier_results(path: Path, job: RunJob, tally: RunTally, done: bytearray, prices: Prices | None) -> None:
-    """Count results from before in a tally, as `earlier`, and mark their posts in `done`."""
+def _count_earlier_results(
+    path: Path, job: RunJob, tally: RunTally, done: bytearray, prices: Prices | None
+) -> Iterator[int]:
+    """Count results from before in a tally, as `earlier`, and mark their posts in `done`; yield their number at times.
+
+    Raises:
+        BadInput: a result is of no post of this run, or stands there twice.
+    """
     for start in read_line_starts(path):
         held = f"{path}: holds post {start.place}, repeat {start.repeat}"
         if start.repeat >= job.repeats or start.place >= job.count:
@@ -140,6 +151,8 @@ def _count_earlier_results(path: Path, job: RunJob, tally: RunTally, done: bytea
             raise BadInput(f"{held}, a second time; remove one of the two")
         done[at] = 1
         tally.before += 1
+        if tally.before % TELL_EVERY == 0:
+            yield tally.before
         tally.rehearsed += shows_rehearsal(start.line)
         if (result := summarize_result(start.line)) is not None:
             tally.earlier.count_result(result, prices)
@@ -167,8 +180,7 @@ class RunState:
         self._left = (
             (place, repeat, sample)
             for repeat in range(job.repeats)
-            for place, sample in enumerate(job.samples)
-            if not done[repeat * job.count + place]
+            for place, sample in _posts_left(job.samples, memoryview(done)[repeat * job.count :])
         )
         self._stop = False
         self._tasks: Sequence[asyncio.Future[None]] = ()
@@ -308,6 +320,13 @@ def _describe_slowdown(lowest: Mapping[str, int]) -> str:
         f"requests to {model} timed out beside others, so it was sent as few as {number} at a time"
         for model, number in lowest.items()
     )
+
+
+def _posts_left(samples: Iterable[Sample], done: memoryview) -> Iterator[tuple[int, Sample]]:
+    """Yield the posts that aren't done, each with its place."""
+    if isinstance(samples, SamplePlan):
+        return samples.posts_left(lambda place: bool(done[place]))
+    return ((place, sample) for place, sample in enumerate(samples) if not done[place])
 
 
 @contextmanager

@@ -38,7 +38,8 @@ from tribunal.text import parse_json
 MANIFEST, FOLDER_RUN = "_manifest.json", "_run.json"
 _NAME = re.compile(r"part-(\d{5})-(\d{8})\.parquet")
 _OWN: dict[str, ColumnKind] = {"place": "integer", "repeat": "integer", "record": "text"}
-_ROWS = 500  # of a part
+_ROWS, _MOST_ROWS = 500, 10_000  # of a part
+_PARTS_OF_A_SIZE = 20  # after which the next ones are larger, where they may grow
 _SECONDS = 120.0  # after which fewer are written
 
 
@@ -82,7 +83,7 @@ class PartColumns:
     @classmethod
     def of_table(cls, table: PostTable) -> PartColumns:
         """Return the columns of a table. Parquet columns keep types that JSON has too; all others are texts."""
-        kinds = dict.fromkeys((name for cells in table.cells() for name in cells), "string")
+        kinds = dict.fromkeys(table.column_names, "string")
         if all(file.suffix == ".parquet" for file in table.tables.files):
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -113,8 +114,12 @@ class PartColumns:
 class PartsFolder:
     """Keep the parts of one run, whose results lie in a folder of this machine."""
 
-    def __init__(self, at: Location, run: Path, table: PostTable, count: int) -> None:
-        """Use a folder of parts for a run over a table of so many rows; nothing is read or written yet."""
+    def __init__(self, at: Location, run: Path, table: PostTable, count: int, *, grows: bool = False) -> None:
+        """Use a folder of parts for a run over a table of so many rows; nothing is read or written yet.
+
+        Where parts may grow, a long run has fewer of them, and more results that are in its own folder alone.
+        """
+        self._grows = grows
         self._at, self._run, self._table = at, run, table
         self._manifest, self._held = Manifest(), dict[str, Any]()
         self._columns = PartColumns.of_table(table)
@@ -175,7 +180,7 @@ class PartsFolder:
             """Show the state of the run, and write its new results."""
             watch(tally)
             old = time.monotonic() - self._looked > _SECONDS
-            if old or tally.done >= self._seen + _ROWS:
+            if old or tally.done >= self._seen + self._rows:
                 self._looked, self._seen = time.monotonic(), tally.done
                 with suppress(OSError, Unreachable):
                     self._write_new_results(all_of_them=old)
@@ -213,8 +218,8 @@ class PartsFolder:
 
     def _write_new_results(self, *, all_of_them: bool) -> None:
         starts = read_line_starts(self._run / RESULTS, self._offset)
-        while held := list(islice(starts, _ROWS)):
-            if len(held) < _ROWS and not all_of_them:
+        while held := list(islice(starts, rows := self._rows)):
+            if len(held) < rows and not all_of_them:
                 return
             new = [start for start in held if not self._written[start.place]]
             if new:
@@ -224,6 +229,11 @@ class PartsFolder:
                 self._written[start.place] = 1
                 del self._ahead[start.place]
             self._offset = held[-1].offset + len(held[-1].line)
+
+    @property
+    def _rows(self) -> int:
+        """Return how many rows the next part has, unless it is the last."""
+        return min(_ROWS * (1 + self._number // _PARTS_OF_A_SIZE), _MOST_ROWS) if self._grows else _ROWS
 
     def _read_cells_ahead(self, places: set[int]) -> None:
         lacking = places - self._ahead.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from tribunal.calls import was_rehearsed
 from tribunal.case_decider import find_case_decider
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.post_table import PostTable
+from tribunal.eval.datasets.post_table import TELL_EVERY, PostTable
 from tribunal.eval.runs.journal import RESULTS, OutputUnwritten, parse_result, read_line_starts
 from tribunal.exports.table_files import ColumnKind, TableWriter, arrow_schema
 from tribunal.files import MOST_LINE, check_regular, open_regular, write_atomically
@@ -40,7 +40,9 @@ def check_format(out: Path) -> None:
         raise BadInput(f"out: {out.name}: its suffix is none of {', '.join(FORMATS)}")
 
 
-def write_table(dataset: PostTable, run: Path, count: int, out: Path) -> None:
+def write_table(
+    dataset: PostTable, run: Path, count: int, out: Path, tell: Callable[[int], None] = lambda count: None
+) -> None:
     """Write the outcomes of a finished run beside their rows, whole or not at all.
 
     Args:
@@ -48,18 +50,19 @@ def write_table(dataset: PostTable, run: Path, count: int, out: Path) -> None:
         run: the folder of the run over it.
         count: how many posts it has.
         out: JSON Lines hold the full records; CSV, TSV and Parquet the input's columns, and `COLUMNS`.
+        tell: is told now and then how many rows were written.
 
     Raises:
         OutputUnwritten: the file can't be written.
     """
     try:
         form, schema = out.suffix.casefold(), _common_schema(dataset.tables.files)
-        rows = _read_decided_rows(dataset, run / RESULTS, count)
+        rows = _read_decided_rows(dataset, run / RESULTS, count, tell)
         with write_atomically(out) as file:
             if form == ".parquet" and schema is not None:
                 _write_parquet_with_outcomes(dataset.tables.files, schema, rows, file)
                 return
-            columns = OutputColumns(name for cells in dataset.cells() for name in cells)
+            columns = OutputColumns(dataset.column_names)
             with closing(OutcomeTable(form.removeprefix("."), columns, file)) as table:
                 for row, record in rows:
                     table.add_row(row, record)
@@ -69,13 +72,17 @@ def write_table(dataset: PostTable, run: Path, count: int, out: Path) -> None:
         raise OutputUnwritten(f"out: {out}: can't be written: {error.strerror or error}; make room") from error
 
 
-def _read_decided_rows(dataset: PostTable, path: Path, count: int) -> Iterator[tuple[JSON, JSON]]:
+def _read_decided_rows(
+    dataset: PostTable, path: Path, count: int, tell: Callable[[int], None]
+) -> Iterator[tuple[JSON, JSON]]:
     """Yield the input's rows with their records. Memory holds eight bytes a row."""
     offsets = array("q", bytes(8 * count))
     for start in read_line_starts(path):
         offsets[start.place] = start.offset
     with open_regular(path) as results:
-        for offset, cells in zip(offsets, dataset.cells(), strict=True):
+        for place, (offset, cells) in enumerate(zip(offsets, dataset.cells(), strict=True)):
+            if place % TELL_EVERY == 0:
+                tell(place)
             results.seek(offset)
             yield cells, parse_result(path, results.readline(MOST_LINE), offset)
 

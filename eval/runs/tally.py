@@ -138,6 +138,7 @@ class RunTally(ResultCounts):
     `done` are results of this start, `before` those from before; `rehearsed` are results of both in which the rehearsal
     model took part. `slowed` says to how many requests at a time it went down where they timed out; empty where none
     did. Of a batch, `rejoined` are results that a person decided since the last time, `waiting` those that still wait.
+    `preparing` says what is done before the first post or after the last one.
     `server_away`: it stopped since a model's server, which it waited for, didn't come back.
     `unkept` are results that couldn't be kept in the database beside the run's own files.
     `asked` counts this start's answered calls by their response-format mode, and `reasons` by whether they gave one.
@@ -153,6 +154,7 @@ class RunTally(ResultCounts):
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
     interrupted: bool = False
+    preparing: str = ""
     server_away: bool = False
     slowed: str = ""
     rejoined: int = 0
@@ -270,7 +272,7 @@ class ProgressLine:
         from rich.text import Text
 
         width = options.max_width - 1  # a terminal may break a line that fills its last column
-        bar, words = self._fit_width(width)
+        bar, words = (0, self.tally.preparing) if self.tally.preparing else self._fit_width(width)
         if bar:
             yield ProgressBar(total=max(self.tally.total, 1), completed=self.tally.decided_count, width=bar)
         said = Text((" " if bar else "") + words, no_wrap=True, end="")
@@ -341,7 +343,10 @@ def _watch_with_lines(priced: bool) -> Watch:
         if tally.interrupted and not warned:
             warned = True
             say(f"tribunal: {_FINISHING}", aside=True)
-        if tally.pace is not None and tally.seconds_left is not None and now - written >= LINE_EVERY:
+        if tally.preparing and now - written >= LINE_EVERY:
+            written = now
+            say(f"tribunal: {tally.preparing}", aside=True)
+        elif tally.pace is not None and tally.seconds_left is not None and now - written >= LINE_EVERY:
             written = now
             state = describe_progress(tally, priced=priced)
             pace = f"{_format_pace(tally.pace)}, {_format_time_left(tally.seconds_left)}"

@@ -23,9 +23,10 @@ from sqlalchemy.exc import IntegrityError
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.post_table import PostTable, TableSample
+from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
 from tribunal.files import open_regular
+from tribunal.retrievers.indexes.table_rows import EXTRA, Cells
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.options import ServiceOptions
@@ -128,20 +129,20 @@ def inspect_upload(path: Path, columns: Mapping[str, str], most_rows: int) -> tu
         Problem: there are too many rows, or a row is too long.
     """
     _check_lines(path)
-    given: dict[str, None] = {}
+    given: set[str] = set()
     count = 0
 
-    def look(sample: TableSample) -> None:
+    def look(cells: Cells) -> None:
         nonlocal count
         count += 1
         if count > most_rows:
             raise Problem("too_large", f"file: has more than {most_rows:,} rows (batch_rows); send it in parts")
-        given.update(dict.fromkeys(sample.cells))
-        _check_columns(len(given))
+        given.update(cells)
+        _check_columns(len(given - {EXTRA}))
 
     posts = _SentRows(path, columns)
     posts.plan(look)
-    return posts, list(given)
+    return posts, list(posts.column_names)
 
 
 class _SentRows(PostTable):

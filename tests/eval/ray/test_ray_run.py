@@ -107,11 +107,3 @@ def test_an_address_of_the_ray_client_is_refused_with_the_way_out() -> None:
         join_cluster(RunEngine("ray", None, "ray://head:10001")),
     ):
         pass
-
-
-@pytest.mark.long
-def test_a_folder_is_no_output_of_this_machines_own_engine(tmp_path: Path) -> None:
-    run = started(table(tmp_path, 5), f"{tmp_path}/out/")
-    _, complaints = run.communicate()
-    assert run.returncode == 2
-    assert "is a folder, into which a cluster writes; give a file, or --engine ray" in complaints
