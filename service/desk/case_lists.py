@@ -17,7 +17,7 @@ from tribunal.context import describe_validation_error
 from tribunal.service.desk.pages import parse_days
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, OverseerVisit, ReviewerVisit
 from tribunal.service.replica import case_queries
-from tribunal.service.replica.case_queries import PAGE, QueueFilter
+from tribunal.service.replica.case_queries import PAGE, VERDICT_FILTERS, QueueFilter
 from tribunal.service.replica.figures import DayFigures, TimeSpan, count_figures
 from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.service.routes.monitoring import FigureTimes
@@ -31,6 +31,9 @@ _SEARCH_FIELDS = ("post_id", "text", "category", "outcome", "reviewer", "since",
 def filters_from_query(visit: DeskVisit) -> QueueFilter:
     """Return which cases the address asks for; raise Problem if a filter is wrong."""
     given = {name: visit.parameter(name, 1000) for name in QueueFilter.model_fields}
+    if visit.hides_verdicts:
+        given = {name: value for name, value in given.items() if name not in VERDICT_FILTERS}
+        given["sort"] = given["sort"] if given["sort"] in ("oldest", "newest") else ""
     try:
         return QueueFilter.model_validate({name: value for name, value in given.items() if value})
     except ValidationError as error:

@@ -22,7 +22,7 @@ from tribunal.errors import BadInput
 from tribunal.models.image import load_picture, stored_file
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
-from tribunal.service.desk.decisions import list_choices, submit_decision
+from tribunal.service.desk.decisions import decides_blind, list_choices, submit_decision
 from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.service.replica.near_copies import MOST_TOGETHER
@@ -169,18 +169,21 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         _view_activity(audit_log.readable(each))
         for each in await audit_log.page(store, limit=_MOST_ACTIVITY, subject=case_id)
     ]
+    blind = status.open and await decides_blind(visit, case_id)
     policy, rule, view, trouble, policy_text = None, None, None, "", None
     verdict = (record.review.court if record and record.review else None) or row
     if record is not None:
         try:
             policy_text = await text_of(store, record.policy.get("sha"), "policy")
             policy = recorded_policy(record, policy_text)
-            in_question = row["category"] or verdict.get("category") or ""
+            in_question = "" if blind else row["category"] or verdict.get("category") or ""
             rule = policy and rule_of_policy(policy, record.scheme, in_question)
         except BadInput as error:
             policy_text, trouble = None, str(error)
+        # Cues tell what the model looked at.
+        seen = record.model_copy(update={"cues": (), "transcript": (), "evidence": ()}) if blind else record
         view = view_case(
-            record, post=row["post"], policy_text=policy_text, case=case_id,
+            seen, post=row["post"], policy_text=policy_text, case=case_id,
             image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
             image_absent="The image isn't stored here.",
             erased=format_date(row["erased"]) if row["erased"] else None,
@@ -198,14 +201,15 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
     categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
     return visit.page(
         "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
-        query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view,
-        post_drawn=view and draw_fragment(view, part="post"), trial_drawn=view and draw_fragment(view, part="trial"),
+        query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view, blind=blind,
+        post_drawn=view and draw_fragment(view, part="post"),
+        trial_drawn=view and not blind and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)
         and (visit.leads or row["escalated"] is None),
-        notes=written, activity=activity,
+        notes=written, activity=[] if blind else activity,
     )  # fmt: skip
 
 

@@ -7,16 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter
 from fastapi.responses import Response
+from sqlalchemy import select
 
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.problem import Problem
+from tribunal.cases.waiting_cases import names_of_person
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import Policy, translate_policy
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
 from tribunal.service.desk.visits import DeskVisit, ReviewerVisit
+from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.case_queries import model_category
 from tribunal.service.replica.near_copies import MOST_TOGETHER
+from tribunal.store import audit as audit_log
+from tribunal.store.tables import audit
 
 router = APIRouter()
 _MOST_NAMED = 10  # of the cases that could not be decided
@@ -78,10 +83,8 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     answers = visit.form.get("answers") or None
     others = _read_others(visit, case_id) if action != "ask" else {}
     together = [case_id, *others] if others else []
-    opened = await replica.reviews.decide(
-        case_id, visit.person, decision, answers, visit.who, leads=visit.leads, undo_seconds=undo_seconds,
-        together=together,
-    )  # fmt: skip
+    blind = action != "ask" and await decides_blind(visit, case_id)
+    opened = await _decide_one(visit, before, decision, answers, together, blind=blind)
     left_out = await _decide_others(visit, before, decision, others, together)
     decided = [each for each in together if each not in left_out] or [case_id]
     if action == "ask" and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
@@ -89,6 +92,8 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     elif action != "ask" and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
     done: JSON = {"said": action, "about": case_id, "category_now": decision.get("category", "")}
+    if blind:
+        done |= {"said": "blind", "category_now": decision.get("category", ""), "court": model_category(before) or ""}
     if others:
         done |= {"others": len(decided) - 1, "left_out": ",".join(left_out[:_MOST_NAMED])}
     if undo_seconds:
@@ -108,6 +113,36 @@ def _read_others(visit: DeskVisit, case_id: str) -> dict[str, str]:
     return {each: question for each, question in ticked.items() if each != case_id}
 
 
+async def decides_blind(visit: DeskVisit, case_id: str) -> bool:
+    """Return whether this person decides a case without seeing the model verdict: by the setting, the first time.
+
+    Whoever has undone a decision has seen the verdict.
+    """
+    if visit.replica.options.desk_verdict == "before" or not visit.decides:
+        return False
+    rows = await visit.replica.store.fetch_rows(
+        select(audit.c.details).where(audit.c.subject == case_id, audit.c.kind == "case.undone")
+    )
+    names = names_of_person(visit.person)
+    return not any((audit_log.readable(dict(row))["details"] or {}).get("reviewer") in names for row in rows)
+
+
+async def _decide_one(
+    visit: DeskVisit, row: JSON, decision: JSON, question: str | None, together: Sequence[str], *, blind: bool
+) -> OpenCase:
+    """Decide a case. Blind, whoever chooses the model's category has accepted its verdict."""
+    court = model_category(row)
+    noted: JSON = {"together": list(together)} if together else {}
+    if blind:
+        noted |= {"blind": True, "court": court}
+        if decision["action"] == "change" and decision["category"] == court:
+            decision = {"action": "accept", "note": decision["note"]}
+    return await visit.replica.reviews.decide(
+        row["id"], visit.person, decision, question, visit.who, leads=visit.leads,
+        undo_seconds=visit.replica.options.desk_undo, noted=noted,
+    )  # fmt: skip
+
+
 async def _decide_others(
     visit: DeskVisit, first: JSON, decision: JSON, others: Mapping[str, str], together: Sequence[str]
 ) -> list[str]:
@@ -122,10 +157,8 @@ async def _decide_others(
             row = await replica.case_store.case(case_id)
             if decision["action"] == "accept" and model_category(row) != model_category(first):
                 raise Problem("conflict", f"case: {case_id}: the model verdict is another one")
-            await replica.reviews.decide(
-                case_id, visit.person, decision, question or None, visit.who, leads=visit.leads,
-                undo_seconds=replica.options.desk_undo, together=together,
-            )  # fmt: skip
+            blind = await decides_blind(visit, case_id)
+            await _decide_one(visit, row, decision, question or None, together, blind=blind)
         except (Problem, BadInput):
             left_out.append(case_id)
     return left_out

@@ -122,6 +122,11 @@ class DeskVisit:
         self.decides, self.leads = role != "auditor", role == "lead"
         self.sees_all = role != "reviewer" or session.who.may("audit")
 
+    @property
+    def hides_verdicts(self) -> bool:
+        """Return whether they see the model verdict of a case only once they have decided it."""
+        return self.decides and self.replica.options.desk_verdict == "after"
+
     def desk_address(self, path: str) -> str:
         """Return the address of a page of the desk."""
         return desk_address(self.request, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 
 from tribunal.cases.case_store import CaseStore
@@ -176,7 +175,7 @@ class Reviews(WaitingCases):
 
     async def decide(
         self, case_id: str, reviewer: str, decision: JSON, question: str | None, by: Who = OPERATOR, *,
-        leads: bool = True, undo_seconds: float = 0.0, together: Sequence[str] = (),
+        leads: bool = True, undo_seconds: float = 0.0, noted: JSON | None = None,
     ) -> OpenCase:  # fmt: skip
         """Take in what a person decides on a case, and go on with it.
 
@@ -188,7 +187,8 @@ class Reviews(WaitingCases):
             by: who asks, for the audit log.
             leads: whether they may decide what was escalated.
             undo_seconds: for how long they can undo it; nobody goes on with the case until then.
-            together: the ids of all cases that they decide by the same press of a button, for the audit log.
+            noted: what the audit log tells beside the decision: which cases were decided `together`; whether it was
+                `blind`, and the category of the `court` then.
 
         Raises:
             Problem: there is no such case, it doesn't wait, somebody else has claimed it, it waits for a lead, or it
@@ -214,7 +214,7 @@ class Reviews(WaitingCases):
             try:
                 owner = case_store.replica if placed else None
                 changed = await self.take_answer(
-                    row, reviewer, answer, by, owner, leads=leads, undo_seconds=undo_seconds, together=together
+                    row, reviewer, answer, by, owner, leads=leads, undo_seconds=undo_seconds, noted=noted
                 )
                 held = held_case_from_row(changed) if placed else None
             finally:

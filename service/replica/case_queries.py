@@ -57,6 +57,10 @@ class QueueFilter(Frozen):
     sort: QueueOrder = "oldest"
 
 
+# Filters that tell what the model came to.
+VERDICT_FILTERS = ("reason", "category", "clause", "surer", "less_sure")
+
+
 class QueueCounts(Frozen):
     """Numbers of waiting cases by what one may choose from, in all, and of what was asked for."""
 

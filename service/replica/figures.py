@@ -19,8 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
 from tribunal.schema import Frozen
 from tribunal.service.replica.case_queries import waits_for_review
+from tribunal.service.replica.desk_figures import DeskFigures, count_desk_work
 from tribunal.store.engine import Store
-from tribunal.store.tables import appeals, cases, decisions, second_opinions
+from tribunal.store.tables import appeals, audit, cases, decisions, second_opinions
 from tribunal.times import DAY
 
 
@@ -157,6 +158,7 @@ class Figures(Frozen):
     cost_unknown: int = Field(description="cases whose cost isn't known", examples=[0])
     drift: CategoryDrift = Field(description="how the shares of the categories have moved")
     agreement: SecondOpinionFigures = Field(description="of second opinions")
+    desk: DeskFigures = Field(description="the work at the desk")
 
 
 async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = None) -> Figures:
@@ -173,6 +175,7 @@ async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = 
         categories = await _count_categories(connection, span), await _count_categories(connection, earlier)
         opinions = second_opinions.c
         given = select(opinions.first, opinions.second, opinions.first_category, opinions.second_category)
+        desk = await count_desk_work(connection, is_within(audit.c.at, span))
         pairs = (await connection.execute(given.where(is_within(opinions.given, span)))).all()
     # Off the event loop: scipy and statsmodels take a second to import.
     drift = await asyncio.to_thread(_measure_drift, *categories, earlier)
@@ -193,6 +196,7 @@ async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = 
         cost_unknown=sum(day.cost_unknown for day in days),
         drift=drift,
         agreement=agreement,
+        desk=desk,
     )
 
 

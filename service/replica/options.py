@@ -121,6 +121,10 @@ class ServiceOptions(Frozen):
         le=3600,
         description="seconds in which a decision at the desk can be undone; then it takes effect",
     )
+    desk_verdict: Literal["before", "after"] = Field(
+        "before",
+        description="whether a reviewer sees the model verdict before or after their own decision: before or after",
+    )
     desk_break: int = Field(15, ge=0, description="hard cases in a row after which a break is suggested; 0: never")
     desk_user_header: str | None = Field(
         None, description="the header in which a trusted proxy names who uses the desk, such as X-Forwarded-User"

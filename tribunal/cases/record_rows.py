@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from contextlib import suppress
 from typing import Literal
 
@@ -151,8 +151,8 @@ def intake_entry(case_id: str, graph: str, post: JSON, settings: JSON, *, keep: 
     return LogEntry(kind="case.taken_in", subject=case_id, details=details)
 
 
-def answer_entry(case_id: str, reviewer: str, answer: JSON, together: Sequence[str] = ()) -> LogEntry:
-    """Return the entry of what a person said of a case, and of which others by the same press of a button.
+def answer_entry(case_id: str, reviewer: str, answer: JSON, noted: JSON | None = None) -> LogEntry:
+    """Return the entry of what a person said of a case, with what else is `noted` of it.
 
     Their own words are told by their hash: they may quote the post.
     """
@@ -163,9 +163,7 @@ def answer_entry(case_id: str, reviewer: str, answer: JSON, together: Sequence[s
     details: JSON = {"reviewer": reviewer, "action": action, "category": None if category is None else str(category)}
     words = {"question": args if kind == "response" else None, "note": chosen.get("note")}
     details |= {f"{name}_sha": sha(said) for name, said in words.items() if said}
-    if together:
-        details["together"] = list(together)
-    return LogEntry(kind="case.answered", subject=case_id, details=details)
+    return LogEntry(kind="case.answered", subject=case_id, details={**details, **(noted or {})})
 
 
 def cancel_entry(case_id: str, record: JSON) -> LogEntry:

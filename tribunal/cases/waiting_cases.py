@@ -127,14 +127,14 @@ class WaitingCases:
 
     async def take_answer(
         self, row: JSON, reviewer: str, answer: JSON, by: Who, owner: str | None, *, leads: bool = True,
-        undo_seconds: float = 0.0, together: Sequence[str] = (),
+        undo_seconds: float = 0.0, noted: JSON | None = None,
     ) -> JSON:  # fmt: skip
         """Write down what a person says of a case, in the transaction that takes it up again.
 
         `row` is the case as it lay in the store when the answer, in the Agent Inbox's shape, was checked. `owner` is
         the process that goes on with it; without one it is queued. What it may take of its key's daily budget is
         reserved. Nobody goes on with it for `undo_seconds`, in which it can be undone; then `owner` is to be None.
-        `together` are the cases that one answer decided, for the audit log.
+        `noted` is what the audit log tells beside the answer.
         """
         now = datetime.now(UTC)
         if undo_seconds:
@@ -149,7 +149,7 @@ class WaitingCases:
         }
         if undo_seconds:
             values |= {"held": _UNDOABLE, "held_for": None, "held_until": now.timestamp() + undo_seconds}
-        entry, same = answer_entry(row["id"], reviewer, answer, together), cases.c.attempt == row["attempt"]
+        entry, same = answer_entry(row["id"], reviewer, answer, noted), cases.c.attempt == row["attempt"]
         return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads, attempt=row["attempt"] + 1)
 
     async def undo(self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:

@@ -1,0 +1,113 @@
+"""What the audit log tells of the work at the desk: seconds a case, breaks, what was taken back, blind agreement."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
+from tribunal.schema import JSON, Frozen
+from tribunal.store.audit import readable
+from tribunal.store.tables import audit
+
+BREAK_SECONDS = 600.0  # without a decision or a claim, after which somebody wasn't at work on the case
+_KINDS = ("case.claimed", "case.answered", "case.undone")
+
+
+class ReviewerWork(Frozen):
+    """The decisions of one reviewer, and how long they took: from the claim, or from the decision before it."""
+
+    name: str = Field(description="who", examples=["kim (desk)"])
+    cases: int = Field(description="decisions that stood", examples=[118])
+    median: float | None = Field(description="seconds a case", examples=[24.0])
+    p90: float | None = Field(description="seconds within which nine of ten were decided", examples=[61.0])
+    breaks: int = Field(description="pauses of over ten minutes, which count for no case", examples=[3])
+
+
+class DeskFigures(Frozen):
+    """The work at the desk and over the API in a time."""
+
+    all: ReviewerWork = Field(description="of all reviewers together")
+    reviewers: list[ReviewerWork] = Field(description="by reviewer")
+    undone: int = Field(description="decisions that were taken back at once", examples=[2])
+    blind: RaterAgreement = Field(
+        description="of the model and whoever decided without having seen its verdict; decisions taken back don't count"
+    )
+
+
+class _Decision(Frozen):
+    reviewer: str
+    case: str
+    seconds: float | None
+    blind: tuple[str, str] | None  # the model's category, and theirs
+
+
+async def count_desk_work(connection: AsyncConnection, within: Any) -> DeskFigures:
+    """Return what was done in a time; `within` is the condition on the log's entries."""
+    columns = audit.c.seq, audit.c.at, audit.c.kind, audit.c.subject, audit.c.details
+    wanted = select(*columns).where(audit.c.kind.in_(_KINDS), within).order_by(audit.c.seq)
+    entries = [readable(dict(row)) for row in (await connection.execute(wanted)).mappings()]
+    return await asyncio.to_thread(_summarise, entries)
+
+
+def _summarise(entries: Sequence[JSON]) -> DeskFigures:
+    decisions, breaks, undone = _pair_entries(entries)
+    names = sorted({each.reviewer for each in decisions})
+    blind = [each.blind for each in decisions if each.blind]
+    return DeskFigures(
+        all=_work_of("all", decisions, sum(breaks.values())),
+        reviewers=[
+            _work_of(name, [each for each in decisions if each.reviewer == name], breaks.get(name, 0)) for name in names
+        ],
+        undone=undone,
+        blind=cohen_kappa(blind),
+    )
+
+
+def _pair_entries(entries: Iterable[JSON]) -> tuple[list[_Decision], dict[str, int], int]:
+    """Return the decisions that stood, how many breaks each reviewer took, and how many decisions were undone."""
+    decisions, breaks, undone = dict[tuple[str, str], _Decision](), dict[str, int](), 0
+    last: dict[str, float] = {}  # when each reviewer last claimed or decided something
+    for entry in entries:
+        details: Mapping[str, Any] = entry["details"] or {}
+        who, case, at = str(details.get("reviewer") or "unnamed"), str(entry["subject"]), float(entry["at"])
+        if entry["kind"] == "case.undone":
+            undone += decisions.pop((who, case), None) is not None
+            continue
+        pause = at - last.get(who, at)
+        if pause > BREAK_SECONDS:
+            breaks[who] = breaks.get(who, 0) + 1
+        if entry["kind"] == "case.answered":
+            court = details.get("court")
+            chosen = details.get("category") or court
+            blind = (str(court), str(chosen)) if details.get("blind") and court else None
+            first = who in last and pause <= BREAK_SECONDS and _is_first_of_group(details, case)
+            decisions[who, case] = _Decision(
+                reviewer=who, case=case, seconds=pause if first else None, blind=blind
+            )  # fmt: skip
+        last[who] = at
+    return list(decisions.values()), breaks, undone
+
+
+def _is_first_of_group(details: Mapping[str, Any], case: str) -> bool:
+    """Return whether time was spent on a case by itself: of those decided together the first stands for all."""
+    together = details.get("together")
+    return not together or together[0] == case
+
+
+def _work_of(name: str, decisions: Sequence[_Decision], breaks: int) -> ReviewerWork:
+    took = [each.seconds for each in decisions if each.seconds is not None]
+    return ReviewerWork(
+        name=name,
+        cases=len(decisions),
+        median=round(statistics.median_low(took), 1) if took else None,
+        p90=round(float(np.quantile(took, 0.9, method="inverted_cdf")), 1) if took else None,
+        breaks=breaks,
+    )

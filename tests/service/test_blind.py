@@ -1,0 +1,64 @@
+"""The model verdict shown only after one's own decision, and what the board tells of the work at the desk."""
+
+from __future__ import annotations
+
+import re
+
+from tests.service.at_desk import ALL, Somebody, post, somebody
+from tests.service.conftest import opened, serving
+from tribunal.store import audit as audit_log
+
+BLIND = {**ALL, "desk_undo": 600.0, "desk_verdict": "after"}
+HATE, FINE = "Immigrants: the weeds in our garden.", "Good morning, dear neighbours."
+
+
+def bare(who: Somebody, case_id: str, text: str) -> str:
+    """The page without what tells one post from another by itself."""
+    html = who.page.response.text.replace(case_id, "CASE").replace(text, "TEXT")
+    html = re.sub(r'(name="(?:csrf|answers)" value=")[^"]*', r"\1", html)
+    return re.sub(r"p-\d|\d+ (?:s|min)\b|\d\d:\d\d", "", html)
+
+
+async def test_no_page_tells_the_verdict_before_one_decides(database: str) -> None:
+    async with serving(database, **BLIND) as client:
+        hate = (await post(client, HATE, post_id="p-0"))["id"]
+        fine = (await post(client, FINE, post_id="p-1"))["id"]
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        queue = await kim.get("/desk/queue?category=NotHate&sort=most+sure&surer=0.9")
+        assert len(queue.tree.xpath("//a[@data-row]")) == 2, "a filter by the verdict would tell it"
+        assert "Model verdict" not in queue.words
+        seen = []
+        for case_id, text in ((hate, HATE), (fine, FINE)):
+            await kim.get(f"/desk/cases/{case_id}")
+            await kim.send("claim", at="/cases/")
+            await kim.get(f"/desk/cases/{case_id}")
+            seen.append(bare(kim, case_id, text))
+            assert kim.page.buttons() == ["claim", "release", "change", "escalate", "note", "ask", "skip"]
+        assert seen[0] == seen[1], "two posts of opposite verdicts look the same"
+
+
+async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: str) -> None:
+    async with serving(database, **BLIND) as client, opened(database) as store:
+        hate = (await post(client, HATE, post_id="p-0"))["id"]
+        fine = (await post(client, FINE, post_id="p-1"))["id"]
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await kim.send(at="/next")
+        done = await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
+        assert f"You decided NotHate for {hate}. The model verdict was" in done.said
+        assert "you differ." in done.said
+        agreed = await kim.send("change", at="/cases/", category="NotHate", note="A greeting.")
+        assert "The model verdict was NotHate: you agree." in agreed.said
+        [entry] = [row for row in await audit_log.page(store, subject=fine) if row["kind"] == "case.answered"]
+        details = audit_log.readable(entry)["details"]
+        assert (details["action"], details["blind"], details["court"]) == ("accept", True, "NotHate")
+        figures = (await client.get("/v1/figures")).json()["desk"]
+        assert (figures["blind"]["pairs"], figures["blind"]["raw"]) == (2, 0.5)
+        assert (figures["all"]["cases"], figures["undone"]) == (2, 0)
+        undone = await kim.send(at="/undo")
+        assert "Accept: NotHate" in undone.words, "whoever has undone a decision has seen the verdict"
+        figures = (await client.get("/v1/figures")).json()["desk"]
+        assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
+        board = await kim.get("/desk/board")
+        assert "Decided without having seen the model verdict: 1 case, 0.0 % agree with it" in board.words
