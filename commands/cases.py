@@ -10,11 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tribunal.commands.database import epoch_seconds, login_name, require_service, run_in_docket, run_in_store
+from tribunal.commands.database import (
+    epoch_seconds,
+    filter_from_options,
+    login_name,
+    require_service,
+    run_in_docket,
+    run_in_store,
+)
 from tribunal.commands.errors import report_write_errors
 from tribunal.commands.printing import print_template
 from tribunal.commands.review import export_format
-from tribunal.commands.shared_options import DATES, AsJson, Database, Yes
+from tribunal.commands.shared_options import (
+    DATES,
+    AsJson,
+    CategoryIs,
+    ClauseIs,
+    ClusterOf,
+    Database,
+    ImageIs,
+    LanguageIs,
+    LessSure,
+    Older,
+    SeverityIs,
+    Surer,
+    Words,
+    Yes,
+    Younger,
+)
 from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 from tribunal.text import count_noun
@@ -36,7 +59,17 @@ def list_(
     ] = None,
     until: Annotated[datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
     outcome: Annotated[str | None, typer.Option(help="verdict, refusal, failure or pending.")] = None,
-    category: Annotated[str | None, typer.Option(help="Of the policy, by its name.")] = None,
+    category: CategoryIs = None,
+    clause: ClauseIs = None,
+    severity: SeverityIs = None,
+    image: ImageIs = None,
+    language: LanguageIs = None,
+    older: Older = None,
+    younger: Younger = None,
+    surer: Surer = None,
+    less_sure: LessSure = None,
+    cluster: ClusterOf = None,
+    text: Words = None,
     policy: Annotated[str | None, typer.Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
     via: Annotated[str | None, typer.Option(help="The way in: command, python, batch, service or studio.")] = None,
     post: Annotated[str | None, typer.Option(metavar="ID", help="What the post is called.")] = None,
@@ -50,9 +83,11 @@ def list_(
     from tribunal.cases.case_search import CaseFilter, find_cases
     from tribunal.store.tables import cases
 
-    wanted = CaseFilter(
-        since=epoch_seconds(since), until=epoch_seconds(until), policy=policy, outcome=outcome, category=category,
-        via=via, post_id=post, reviewer=reviewer,
+    wanted = filter_from_options(
+        CaseFilter, since=epoch_seconds(since), until=epoch_seconds(until), policy=policy, outcome=outcome, via=via,
+        post_id=post, reviewer=reviewer,
+        category=category, clause=clause, severity=severity, image=image, language=language, older=older,
+        younger=younger, surer=surer, less_sure=less_sure, cluster=cluster, text=text,
     )  # fmt: skip
     found = run_in_store(
         database,

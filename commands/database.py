@@ -8,19 +8,34 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from tribunal.errors import BadInput
 from tribunal.terminal import say
 
 if TYPE_CHECKING:
+    from tribunal.cases.case_search import ContentFilter
     from tribunal.cases.docket import Docket
     from tribunal.schema import Record
     from tribunal.store.engine import Store
 
 Result = TypeVar("Result")
+Filter = TypeVar("Filter", bound="ContentFilter")
 
 
 def epoch_seconds(when: datetime | None) -> float | None:
     """Return a time in seconds of the epoch."""
     return when.replace(tzinfo=UTC).timestamp() if when is not None else None
+
+
+def filter_from_options(kind: type[Filter], **given: object) -> Filter:
+    """Return a filter of cases from options; raise BadInput if one is wrong."""
+    from pydantic import ValidationError
+
+    from tribunal.context import describe_validation_error
+
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise BadInput(describe_validation_error(error)) from None
 
 
 def require_service() -> None:

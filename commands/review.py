@@ -9,6 +9,7 @@ import typer
 
 from tribunal.commands.database import (
     epoch_seconds,
+    filter_from_options,
     login_name,
     print_review_command,
     require_service,
@@ -16,7 +17,25 @@ from tribunal.commands.database import (
     run_in_store,
 )
 from tribunal.commands.errors import STATUS, report_write_errors
-from tribunal.commands.shared_options import AsJson, Clauses, Database, KeepIn, Since, Until
+from tribunal.commands.shared_options import (
+    AsJson,
+    CategoryIs,
+    ClauseIs,
+    Clauses,
+    ClusterOf,
+    Database,
+    ImageIs,
+    KeepIn,
+    LanguageIs,
+    LessSure,
+    Older,
+    SeverityIs,
+    Since,
+    Surer,
+    Until,
+    Words,
+    Younger,
+)
 from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 from tribunal.text import count_noun
@@ -40,11 +59,31 @@ Reviewer = Annotated[str | None, typer.Option(help="Who decides. Default: the na
 @app.command("list")
 def list_(
     decided: Annotated[bool, typer.Option("--decided", help="Show decided cases, too.")] = False,
+    category: CategoryIs = None,
+    clause: ClauseIs = None,
+    severity: SeverityIs = None,
+    image: ImageIs = None,
+    language: LanguageIs = None,
+    older: Older = None,
+    younger: Younger = None,
+    surer: Surer = None,
+    less_sure: LessSure = None,
+    cluster: ClusterOf = None,
+    text: Words = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """List the cases that wait, those of the service included, the oldest first."""
-    entries = run_in_docket(database, lambda docket: docket.entries(decided=decided))
+    from tribunal.cases.case_search import ContentFilter, filter_conditions
+
+    wanted = filter_from_options(
+        ContentFilter,
+        category=category, clause=clause, severity=severity, image=image, language=language, older=older,
+        younger=younger, surer=surer, less_sure=less_sure, cluster=cluster, text=text,
+    )  # fmt: skip
+    entries = run_in_docket(
+        database, lambda docket: docket.entries(*filter_conditions(docket.store, wanted), decided=decided)
+    )
     if as_json:
         say_json([each.model_dump(mode="json", exclude={"settings"}) for each in entries])
         return

@@ -51,7 +51,7 @@ async def show_queue(visit: AnyVisit) -> Response:
     """Return how many wait, and a page of them."""
     store, wanted = visit.replica.store, filters_from_query(visit)
     there = await case_queries.count_queue(store, wanted, visit.person)
-    pages = max(1, math.ceil(there.matching / PAGE))
+    pages = max(1, math.ceil(there.lines / PAGE))
     given = visit.parameter("page", 9)
     page = min(pages, max(1, int(given) if given.isdecimal() else 1))
     rows = await case_queries.list_queue(store, wanted, visit.person, page)

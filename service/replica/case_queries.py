@@ -10,10 +10,9 @@ import time
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from pydantic import Field
-from sqlalchemy import Text, and_, case, cast, func, or_, select
+from sqlalchemy import and_, case, func, or_, select
 
-from tribunal.cases.case_search import CaseFilter, find_cases, post_text
+from tribunal.cases.case_search import CaseFilter, ContentFilter, filter_conditions, find_cases, post_text
 from tribunal.cases.waiting_cases import claim_holds, names_of_person
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
@@ -34,31 +33,21 @@ _QUEUE_COLUMNS = (
     "id", "created", "post_id", "reason", "policy_name", "language", "confidence", "escalated", "claimed_by",
     "claimed_until", "question",
 )  # fmt: skip
-_COURT = cases.c.record["review", "court"]  # the model's verdict on a case that waits
-_HAS_IMAGE = func.coalesce(cases.c.post["image"].as_string(), "") != ""
+_LINE = func.coalesce(cases.c.same_text, cases.c.id)  # what is one line of the queue
 _counted_choices: WeakKeyDictionary[Store, tuple[float, Choices]] = WeakKeyDictionary()
 
 
-class QueueFilter(Frozen):
-    """A filter of waiting cases, and their order. Ages are in hours, confidence from 0 to 1."""
+class QueueFilter(ContentFilter):
+    """A filter of waiting cases, and their order."""
 
     reason: str | None = None
     policy: str | None = None
-    language: str | None = None
-    older: float | None = Field(default=None, ge=0, description="than so many hours")
-    younger: float | None = Field(default=None, ge=0, description="than so many hours")
-    surer: float | None = Field(default=None, ge=0, le=1, description="at least so confident")
-    less_sure: float | None = Field(default=None, ge=0, le=1, description="at most so confident")
-    category: str | None = Field(default=None, description="that the model came to")
-    clause: str | None = Field(default=None, description="that the model cites")
-    image: Literal["with", "without"] | None = None
-    text: str | None = Field(default=None, description="words of the post")
     held: ClaimState | None = None
     sort: QueueOrder = "oldest"
 
 
 # Filters that tell what the model came to.
-VERDICT_FILTERS = ("reason", "category", "clause", "surer", "less_sure")
+VERDICT_FILTERS = ("reason", "category", "clause", "severity", "surer", "less_sure")
 
 
 class QueueCounts(Frozen):
@@ -71,6 +60,7 @@ class QueueCounts(Frozen):
     free: int
     escalated: int
     matching: int
+    lines: int
 
 
 async def search_cases(store: Store, query: CaseFilter, *, reviewed: bool, before: str | None) -> list[JSON]:
@@ -115,28 +105,20 @@ def _matches(store: Store, filters: QueueFilter, person: str, now: float) -> Any
     conditions = {
         "reason": cases.c.reason == filters.reason,
         "policy": cases.c.policy_name == filters.policy,
-        "language": cases.c.language == filters.language,
-        "older": cases.c.created < now - 3600 * (filters.older or 0),
-        "younger": cases.c.created > now - 3600 * (filters.younger or 0),
-        "surer": cases.c.confidence >= (filters.surer or 0),
-        "less_sure": cases.c.confidence <= (filters.less_sure or 0),
-        "category": _COURT["category"].as_string() == filters.category,
-        "clause": cast(_COURT["clauses"], Text).contains(f'"{filters.clause}"', autoescape=True),
-        "image": _HAS_IMAGE if filters.image == "with" else ~_HAS_IMAGE,
-        "text": post_text(store).icontains(filters.text or "", autoescape=True),
         "held": claims[filters.held],
     }
     given = [each for name, each in conditions.items() if getattr(filters, name) is not None]
-    return and_(waits_for_review(), *given)
+    contents = ContentFilter(**{name: getattr(filters, name) for name in ContentFilter.model_fields})
+    return and_(waits_for_review(), *given, *filter_conditions(store, contents))
 
 
-def _sort_columns(sort: QueueOrder) -> tuple[Any, ...]:
-    by_time = cases.c.created, cases.c.id
+def _sort_columns(sort: QueueOrder, column: Any = cases.c) -> tuple[Any, ...]:
+    by_time = column.created, column.id
     # Those that state no confidence are the least sure of all.
-    by_confidence = case((cases.c.confidence.is_(None), 0), else_=1), cases.c.confidence
+    by_confidence = case((column.confidence.is_(None), 0), else_=1), column.confidence
     columns = {
         "oldest": by_time,
-        "newest": (cases.c.created.desc(), cases.c.id.desc()),
+        "newest": (column.created.desc(), column.id.desc()),
         "least sure": (*by_confidence, *by_time),
         "most sure": (*(each.desc() for each in by_confidence), *by_time),
     }
@@ -151,6 +133,7 @@ async def count_queue(store: Store, filters: QueueFilter, person: str) -> QueueC
         func.count().label("total"),
         func.count(cases.c.escalated).label("escalated"),
         func.count().filter(matching).label("matching"),
+        func.count(cases.c.id if filters.cluster else _LINE.distinct()).filter(matching).label("lines"),
         func.count().filter(is_free).label("free"),
     ).where(waits_for_review())
     [counts] = await store.fetch_rows(counting)
@@ -178,11 +161,23 @@ async def _count_choices(store: Store, total: int) -> Choices:
 
 
 async def list_queue(store: Store, filters: QueueFilter, person: str, page: int) -> list[JSON]:
-    """Return a page of the queue, from 1 on; `court` is the category that the agents came to."""
-    matching = (
-        select(cases.c.id).where(_matches(store, filters, person, time.time())).order_by(*_sort_columns(filters.sort))
-    )
-    ids = [row["id"] for row in await store.fetch_rows(matching.limit(PAGE).offset((page - 1) * PAGE))]
+    """Return a page of the queue, from 1 on.
+
+    Cases of the same text are one line, that of the first that is free, unless their `cluster` is asked for: `copies`
+    is how many they are. `court` is the category that the agents came to.
+    """
+    now = time.time()
+    line = cases.c.id if filters.cluster else _LINE
+    taken = case((and_(_is_free(person, now), cases.c.escalated.is_(None)), 0), else_=1)
+    ranked = select(
+        cases.c.id, cases.c.created, cases.c.confidence,
+        func.row_number().over(partition_by=line, order_by=(taken, *_sort_columns(filters.sort))).label("rank"),
+        func.count().over(partition_by=line).label("copies"),
+    ).where(_matches(store, filters, person, now)).subquery()  # fmt: skip
+    lines = select(ranked.c.id, ranked.c.copies).where(ranked.c.rank == 1)
+    lines = lines.order_by(*_sort_columns(filters.sort, ranked.c)).limit(PAGE).offset((page - 1) * PAGE)
+    copies = {row["id"]: row["copies"] for row in await store.fetch_rows(lines)}
+    ids = list(copies)
     columns = [cases.c[name] for name in _QUEUE_COLUMNS if name != "confidence"]
     # Before the column was filled while a case waits, the record alone had it.
     recorded = cases.c.record["review", "court", "confidence"].as_float()
@@ -190,7 +185,7 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int)
     shown = shown.where(cases.c.id.in_(ids))
     rows = {row["id"]: row for row in await store.fetch_rows(shown)}
     for row in rows.values():
-        row["court"] = model_category(row)
+        row["court"], row["copies"] = model_category(row), copies[row["id"]]
     return [rows[each] for each in ids if each in rows]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from tribunal.cases import case_search
@@ -86,14 +86,15 @@ class CaseResource(BaseModel):
         })  # fmt: skip
 
 
-class CaseFilters(api.PageQuery):
+class CaseFilters(case_search.ContentFilter, api.PageQuery):
     """Which cases are looked for."""
+
+    model_config = ConfigDict(extra="ignore", defer_build=False)
 
     outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(
         default=None, description="how they ended", examples=["verdict"]
     )
     status: CaseStatus | None = Field(default=None, description="how far they are", examples=["done"])
-    category: str | None = Field(None, max_length=200, description="of the policy, by its name", examples=["NotHate"])
     hateful: bool | None = Field(default=None, description="what the verdict says", examples=[True])
     uncertain: bool | None = Field(default=None, description="whether the verdict is uncertain", examples=[True])
     policy_sha: str | None = Field(None, max_length=64, description="the policy's hash, from records", examples=["5c"])

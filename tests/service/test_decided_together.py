@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from tests.service.at_desk import ALL, Somebody, post, somebody
 from tests.service.conftest import opened, serving
+from tribunal.commands import app
 from tribunal.schema import JSON
 from tribunal.store import audit as audit_log
 
@@ -105,3 +110,52 @@ async def test_the_queue_is_narrowed_down(database: str, query: str, found: list
         await kim.sign_in(named="kim")
         page = await kim.get(f"/desk/queue?{query}")
         assert [each.text for each in page.tree.xpath("//a[@data-row]")] == found
+
+
+async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
+    async with serving(database, **KEPT) as client:
+        first, second, _ = await queued(client, TEXT, TEXT.upper(), NEGATED)
+        kim, lee = somebody(client.app), somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await lee.sign_in(named="lee")
+        lines = "//a[@data-row]"
+        page = await kim.get("/desk/queue")
+        assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-2"], "what a word differs in stands apart"
+        assert "2 of the same text" in page.words
+        assert "3 cases in 2 lines" in page.words
+        await at_case(lee, first)
+        page = await kim.get("/desk/queue")
+        assert [each.text for each in page.tree.xpath(lines)] == ["p-1", "p-2"], "what is free stands for all"
+        page = await kim.get(f"/desk/queue?cluster={second}")
+        assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-1"]
+        await at_case(kim, second)
+        await kim.send("accept", at="/cases/")
+        assert "of the same text" not in (await kim.get("/desk/queue")).words
+
+
+async def test_the_api_and_the_terminal_take_the_filters_of_the_queue(database: str) -> None:
+    async with serving(database, **KEPT) as client:
+        cases = await queued(
+            client, "Good morning, everybody.", "It rains with 50% more wind.", "good morning, everybody."
+        )
+
+        async def found(**asked: str) -> set[str]:
+            over_http = (await client.get("/v1/cases", params={"outcome": "pending", **asked})).json()["cases"]
+            options = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", value)]
+            for command in ("cases", "review"):
+                ran = await asyncio.to_thread(
+                    CliRunner().invoke, app, [command, "list", "--json", "--database", database, *options]
+                )
+                assert ran.exit_code == 0, ran.output
+                listed = {each["id" if command == "cases" else "thread"] for each in json.loads(ran.stdout)}
+                assert listed == {each["id"] for each in over_http}
+            return listed
+
+        assert await found(text="50%") == {cases[1]}
+        assert await found(cluster=cases[0]) == {cases[0], cases[2]}
+        assert await found(category="NotHate", image="without") == set(cases)
+        assert await found(severity="high") == await found(clause="H1") == await found(image="with") == set()
+        assert await found(younger="1") == set(cases)
+        assert await found(older="1") == set()
+        refused = await asyncio.to_thread(CliRunner().invoke, app, ["cases", "list", "--image", "some"])
+        assert "image: 'some'" in refused.output

@@ -262,7 +262,7 @@ def test_a_database_of_the_release_before_is_brought_up_to_date(
     address, file = f"sqlite:///{tmp_path / 'old.sqlite'}", tmp_path / "old.sqlite"
     upgrade(address)
     made = MagicMock()
-    for later in ("0003_what_a_service_promises", "0004_authors_of_posts"):
+    for later in ("0003_what_a_service_promises", "0004_authors_of_posts", "0005_what_the_queue_is_filtered_by"):
         added = import_module(f"tribunal.store.migrations.versions.{later}")
         monkeypatch.setattr(added, "op", made)
         added.upgrade()

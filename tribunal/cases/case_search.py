@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from sqlalchemy import Text, case, cast, func, null, or_, select
 
 from tribunal.errors import BadInput
+from tribunal.prompts.policy_parts import Severity
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
@@ -19,16 +22,42 @@ _SUMMARY = (
 )  # fmt: skip
 
 
-class CaseFilter(Frozen):
+class ContentFilter(Frozen):
+    """Say which cases are wanted by their posts and by what was come to: at the desk, over HTTP and at the terminal.
+
+    Ages are in hours, confidence goes from 0 to 1.
+    """
+
+    category: str | None = Field(
+        default=None, max_length=200, description="the verdict's; the models' while it waits", examples=["NotHate"]
+    )
+    clause: str | None = Field(
+        default=None, max_length=80, pattern=r"^\S+$", description="a clause that it rests on", examples=["H1.2"]
+    )
+    severity: Severity | None = Field(default=None, description="the highest of its clauses", examples=["high"])
+    image: Literal["with", "without"] | None = Field(
+        default=None, description="whether the post has an image", examples=["with"]
+    )
+    language: str | None = Field(default=None, max_length=80, description="of the post, by its code", examples=["de"])
+    older: float | None = Field(default=None, ge=0, description="than so many hours", examples=[24])
+    younger: float | None = Field(default=None, ge=0, description="than so many hours", examples=[24])
+    surer: float | None = Field(default=None, ge=0, le=1, description="at least so confident", examples=[0.5])
+    less_sure: float | None = Field(default=None, ge=0, le=1, description="at most so confident", examples=[0.5])
+    cluster: str | None = Field(
+        default=None, max_length=80, description="a case: those that wait with its words, image and policy",
+        examples=["case-20261127-1a2b3c4d"],
+    )  # fmt: skip
+    text: str | None = Field(default=None, max_length=1000, description="words of the post", examples=["tea"])
+
+
+class CaseFilter(ContentFilter):
     """Say which cases are wanted; what is None may be anything. Times are when a case was taken in, of the epoch.
 
-    `policy` is its name, or how its hash begins; `text` words of the post; `reviewer` the key's name, or the one given
-    beside it.
+    `policy` is its name, or how its hash begins; `reviewer` the key's name, or the one given beside it.
     """
 
     outcome: str | None = None
     status: str | None = None
-    category: str | None = None
     hateful: bool | None = None
     uncertain: bool | None = None
     via: str | None = None
@@ -36,7 +65,6 @@ class CaseFilter(Frozen):
     post_id: str | None = None
     policy_sha: str | None = None
     policy: str | None = None
-    text: str | None = None
     reviewer: str | None = None
     since: float | None = None
     until: float | None = None
@@ -59,14 +87,32 @@ async def find_cases(
     query = select(*shown).where(cases.c.appeal_id.is_(None), *conditions).order_by(cases.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(cases.c.id < before)
-    for name, value in wanted:
-        if value is not None:
-            query = query.where(_condition(store, name, value))
-    return await store.fetch_rows(query)
+    return await store.fetch_rows(query.where(*filter_conditions(store, wanted)))
+
+
+def filter_conditions(store: Store, wanted: ContentFilter) -> list[Any]:
+    """Return the conditions of what a filter asks for."""
+    return [_condition(store, name, value) for name, value in wanted if value is not None]
 
 
 def _condition(store: Store, name: str, value: Any) -> Any:
+    age = {"older": cases.c.created.__lt__, "younger": cases.c.created.__gt__}
     match name:
+        case "older" | "younger":
+            return age[name](time.time() - 3600 * value)
+        case "surer":
+            return cases.c.confidence >= value
+        case "less_sure":
+            return cases.c.confidence <= value
+        case "category":
+            return or_(cases.c.category == value, cases.c.model_category == value)
+        case "clause":
+            return cases.c.cited.contains(f" {value} ", autoescape=True)
+        case "image":
+            return cases.c.image_sha.is_not(None) if value == "with" else cases.c.image_sha.is_(None)
+        case "cluster":
+            other = cases.alias()
+            return cases.c.same_text == select(other.c.same_text).where(other.c.id == value).scalar_subquery()
         case "since":
             return cases.c.created >= value
         case "until":

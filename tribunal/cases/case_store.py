@@ -33,6 +33,7 @@ from tribunal.cases.record_rows import (
     decision_entry,
     intake_entry,
     record_columns,
+    same_text_sha,
     store_texts,
     texts_of,
 )
@@ -269,6 +270,7 @@ class CaseStore:
         values: JSON = {
             "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
             "money": held.add_money(money), "question": question, "calls_paid": None,
+            "same_text": same_text_sha(record, held.post) if question is not None and held.keep else None,
             "waits_since": None if question is None else now, "answer": None, **NO_RESERVATION,
         }  # fmt: skip
         forgotten = question is None and not held.words

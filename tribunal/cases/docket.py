@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 from sqlalchemy import and_, or_, select
@@ -215,14 +215,14 @@ class Docket:
                     f"thread: {thread}: there is no such case in {self.store.address}; tribunal review list shows them"
                 ) from None
 
-    async def entries(self, *, decided: bool = False) -> list[DocketEntry]:
+    async def entries(self, *more: Any, decided: bool = False) -> list[DocketEntry]:
         """Return the cases that wait for a person or are under way, the oldest first; also those `decided` by one."""
         under_way = and_(
             cases.c.status.in_(("running", "queued")), or_(cases.c.via != _SERVED, cases.c.answer.is_not(None))
         )
         meant = [cases.c.waits_since.is_not(None), under_way, *([cases.c.reviewer.is_not(None)] if decided else [])]
         shown = select(cases, replicas.c.seen).join(replicas, replicas.c.id == cases.c.owner, isouter=True)
-        wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None)).order_by(cases.c.created, cases.c.id)
+        wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None), *more).order_by("created", "id")
         with self._problems_as_bad_input(reading="the list"):
             return [entry_of_row(row) for row in await self.store.fetch_rows(wanted)]
 

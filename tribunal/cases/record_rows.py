@@ -9,23 +9,25 @@ import hashlib
 import time
 from collections.abc import Set
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, get_args
 
 from sqlalchemy import select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.cases.deciders import recorded_policy
 from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.keep_options import KeepOptions
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
+from tribunal.prompts.policy_parts import Severity
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
 from tribunal.store.engine import MISSHAPEN, DatabaseUnreachable, Store
 from tribunal.store.tables import cases, contents
-from tribunal.text import one_line, parse_json
+from tribunal.text import normalize_text, one_line, parse_json
 from tribunal.times import new_id
 
 _stores: PerLoop[Store] = PerLoop(Store.open, Store.close)
@@ -126,7 +128,35 @@ def record_columns(record: Record, *, keep: bool = True) -> JSON:
         "reviewer": turned[-1] if turned else decided_by,
         "post_id": record.post_id if keep else None,
         "image_sha": record.image_sha256 if keep else None,
+        **_policy_columns(record),
     }
+
+
+def _policy_columns(record: Record) -> JSON:
+    """Return what the models came to, while a person has to decide, and the clauses that the outcome rests on."""
+    court: JSON = record.review.court if record.review and record.outcome == "pending" else {}
+    cited = record.clauses or court.get("clauses") or ()
+    severe: set[str | None] = set()
+    with suppress(BadInput):  # a policy that was altered since has no severity that counts
+        policy = recorded_policy(record, None) if cited else None
+        severe = {each.severity for each in policy.clauses if each.id in cited} if policy else set()
+    return {
+        "model_category": court.get("category"),
+        "cited": f" {' '.join(cited)} " if cited else None,
+        "severity": next((each for each in reversed(get_args(Severity)) if each in severe), None),
+    }
+
+
+def same_text_sha(record: Record, post: JSON | None) -> str | None:
+    """Return what is equal of cases with the same words (but for case and space), image and policy, whoever tries them.
+
+    None where there is neither word nor image, or the image was not read.
+    """
+    words, image = normalize_text(str((post or {}).get("text") or "")), record.image_sha256
+    if not (words or image) or (not image and (post or {}).get("image")):
+        return None
+    court: JSON = record.review.court if record.review else {}
+    return sha([words, image, record.policy.get("sha"), court.get("category")])
 
 
 def decision_entry(case_id: str, post_sha: str, record: Record, dumped: JSON, **more: object) -> LogEntry:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0004"  # of these tables: the last of the migrations
+VERSION = "0005"  # of these tables: the last of the migrations
 
 
 @unique
@@ -120,7 +120,12 @@ cases = _table(
     Column("deadline", Double, comment="when it is a failure, if no model has answered by then"),
     Column("calls_paid", JSON(none_as_null=True), comment="the ids of calls that its key's account has, while held"),
     Column("author_sha", Text, comment="of the author's id, with this database's own key; none where none was given"),
+    Column("model_category", Text, comment="that the models came to, while a person has to decide"),
+    Column("cited", Text, comment="the ids of the clauses that the outcome rests on, each between spaces"),
+    Column("severity", Text, comment="the highest of these clauses"),
+    Column("same_text", Text, comment="of a case that waits: equal in all that wait with its words, image and policy"),
 )
+_index("cases_by_same_text", cases.c.same_text, where=cases.c.same_text.is_not(None))
 _index("cases_by_post", cases.c.post_id)
 _index("cases_by_author", cases.c.author_sha, where=cases.c.author_sha.is_not(None))
 _index("cases_held", cases.c.held_for, where=cases.c.held_for.is_not(None))
@@ -134,7 +139,8 @@ _index("cases_by_time", cases.c.created)
 _index(
     "cases_that_wait", cases.c.created, cases.c.id, cases.c.waits_since, cases.c.status, cases.c.reason,
     cases.c.policy_name, cases.c.language, cases.c.confidence, cases.c.escalated, cases.c.claimed_by,
-    cases.c.claimed_until, cases.c.appeal_id, where=cases.c.waits_since.is_not(None),
+    cases.c.claimed_until, cases.c.appeal_id, cases.c.category, cases.c.model_category, cases.c.cited,
+    cases.c.severity, cases.c.image_sha, cases.c.same_text, where=cases.c.waits_since.is_not(None),
 )  # fmt: skip
 # What the figures of a time are counted from, without a look at the rows, which are wide.
 _index(
