@@ -12,7 +12,7 @@ from contextlib import suppress
 from hmac import compare_digest
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -25,7 +25,7 @@ from tribunal.service.desk.pages import desk_address, redirect_to, render_page, 
 from tribunal.service.desk.sessions import DeskSession, DeskSessionStore
 from tribunal.service.replica.keys import Caller, Scope, count_request
 from tribunal.service.replica.replica import LOOPBACK
-from tribunal.service.routes.access import PEER, host_of, may_be_operator, replica_of
+from tribunal.service.routes.access import PEER, check_origin, host_of, may_be_operator, replica_of
 from tribunal.service.routes.parameters import media_type_of
 from tribunal.service.routes.storable import check_parameters, check_texts
 
@@ -266,27 +266,6 @@ class Cookies:
     def delete(self, answer: Response, name: str) -> None:
         """Have the browser forget a cookie."""
         answer.delete_cookie(self._prefix + name, httponly=True, **self._options)
-
-
-def check_origin(request: Request) -> None:
-    """See that no page of another site sends it, not even one of another port of this machine.
-
-    Raises:
-        Problem: one does.
-    """
-    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-    ours = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
-    if public := replica_of(request).options.public_url:
-        there = urlsplit(public)
-        ours.add(f"{there.scheme}://{there.netloc}")
-    if origin is not None:
-        foreign = origin not in ours
-    elif request.method in ("GET", "HEAD"):
-        foreign = site in ("cross-site", "same-site") and request.headers.get("sec-fetch-mode") != "navigate"
-    else:
-        foreign = site != "same-origin"
-    if foreign:
-        raise Problem("forbidden", "the request came from another site, or the proxy changes Host: set --public-url")
 
 
 def caller_from_proxy(request: Request) -> Caller | None:

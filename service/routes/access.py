@@ -56,6 +56,27 @@ def may_be_operator(request: Request) -> bool:
         return False
 
 
+def check_origin(request: Request) -> None:
+    """See that no page of another site sends it, not even one of another port of this machine.
+
+    Raises:
+        Problem: one does.
+    """
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    ours = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
+    if public := replica_of(request).options.public_url:
+        there = urlsplit(public)
+        ours.add(f"{there.scheme}://{there.netloc}")
+    if origin is not None:
+        foreign = origin not in ours
+    elif request.method in ("GET", "HEAD"):
+        foreign = site in ("cross-site", "same-site") and request.headers.get("sec-fetch-mode") != "navigate"
+    else:
+        foreign = site != "same-origin"
+    if foreign:
+        raise Problem("forbidden", "the request came from another site, or the proxy changes Host: set --public-url")
+
+
 async def find_key_owner(request: Request, key: str | None) -> Caller:
     """Return whose key this is; if it is refused, note in the request's state why, for the log and the metrics.
 
@@ -104,6 +125,8 @@ class Access:
         who = await find_key_owner(request, key)
         if who is OPERATOR and not may_be_operator(request):
             raise Problem("no_key", "from elsewhere, or by a name other than localhost, give a key: tribunal keys add")
+        if who is OPERATOR and ("origin" in request.headers or "sec-fetch-site" in request.headers):
+            check_origin(request)  # a browser sent it: no page of another site may spend what needs no key here
         request.state.key_id = who.key_id
         if not any(map(who.may, self._scopes)):
             needed = " or ".join(self._scopes)

@@ -50,6 +50,7 @@ APPEAL = only(own=YES, others="404", review=YES)
 ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/judge"): JUDGE,
     ("POST", "/try"): JUDGE,
+    ("POST", "/try/{case_id}"): OWN_BATCH,
     ("GET", "/v1/cases"): only(review="403", audit=YES),
     ("GET", "/v1/cases?outcome=pending"): only(review=YES, audit=YES),
     ("GET", "/v1/cases/{case_id}"): CASE,

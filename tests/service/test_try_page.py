@@ -137,6 +137,19 @@ async def test_another_site_s_page_starts_nothing(tmp_path: Path) -> None:
         assert elsewhere.status_code == 401
 
 
+async def test_a_web_page_can_t_spend_what_needs_no_key_here(tmp_path: Path) -> None:
+    """A form that a page of another site sends to this machine asks no leave of the browser before."""
+    async with serving(made(tmp_path), graph="baseline") as client:
+        for path in ("/v1/judge", "/try"):
+            for site in ("https://elsewhere.example", "http://127.0.0.1:9", "null"):
+                headers = {"Origin": site, "Sec-Fetch-Site": "cross-site"}
+                for form in ({"files": {"text": (None, "a")}}, {"json": {"text": "a"}}):
+                    got = await client.post(path, headers=headers, **form)  # type: ignore[arg-type]
+                    assert (got.status_code, "another site" in got.text) == (403, True), (path, site)
+        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert (await client.post("/v1/judge?wait=60", files={"text": (None, "a")})).status_code == 200
+
+
 async def test_no_try(tmp_path: Path) -> None:
     async with serving(made(tmp_path), try_=False) as client:
         assert [(await client.get("/try")).status_code, (await client.post("/try", json={})).status_code] == [404, 404]

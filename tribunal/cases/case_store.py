@@ -309,11 +309,12 @@ class CaseStore:
         self.outbox.send()
         return counts
 
-    async def cancel(self, held: Held, why: str, spent: Spending | None = None) -> None:
+    async def cancel(self, held: Held, why: str, spent: Spending | None = None, edited: Record | None = None) -> None:
         """End a case without an outcome: nobody waits for it, or what it was about is gone.
 
         One that a person has answered goes back to them instead: what they were asked stands, and their answer is gone.
-        What this attempt has `spent` is counted; None: that isn't known.
+        What this attempt has `spent` is counted; None: that isn't known. `edited` is what came of a trial that a person
+        edited, to be shown and never counted.
         """
         by = replica_actor(self.replica)
         if held.answer is not None:
@@ -324,7 +325,8 @@ class CaseStore:
                     await self._settle(connection, held, spent)
                     await append(connection, by, entry)
             return
-        values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}, **NO_RESERVATION}
+        record = {"cancelled": why, **({"edited": edited.dump()} if edited else {})}
+        values: JSON = {"status": "cancelled", "finished": time.time(), "record": record, **NO_RESERVATION}
         post_id = (held.post or {}).get("post_id")
         told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:

@@ -190,4 +190,4 @@ def _columns_beside(row: JSON, record: JSON) -> list[str]:
 
 
 def _is_cancelled(record: Any) -> bool:
-    return isinstance(record, dict) and list(record) == ["cancelled"]
+    return isinstance(record, dict) and "cancelled" in record and record.keys() <= {"cancelled", "edited"}

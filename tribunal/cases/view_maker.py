@@ -31,6 +31,7 @@ from tribunal.cases.deciders import (
     recorded_policy,
 )
 from tribunal.cases.quotations import MarkedCue, cut_segments
+from tribunal.cases.stepping import EDITED_NOTICE, edits_of
 from tribunal.cases.trial_table import mark_cues, view_trial
 from tribunal.schema import JSON, Evidence, Post, Record, Trial
 from tribunal.text import count_noun
@@ -105,7 +106,8 @@ def view_case(
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
     case = case or record.kept or record.thread
-    unfit = warnings_of_unfit_models(record.warnings)
+    edits = edits_of(record)
+    notes_at_head = (*warnings_of_unfit_models(record.warnings), *edits)
     same = ("outcome", "rehearsed", "opinions", "precedents", "appeals", "votes")
     return CaseView(
         **{name: getattr(record, name) for name in same},
@@ -116,7 +118,7 @@ def view_case(
         first=line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else ""),
         track=line_of_case("track", record),
         reasons=tuple(each for each in reasons if each),
-        banners=(*[DEMO_NOTICE] * record.rehearsed, *unfit),
+        banners=(*[DEMO_NOTICE] * record.rehearsed, *[EDITED_NOTICE] * bool(edits), *notes_at_head),
         status=status,
         post=ViewedPost(
             id=record.post_id,
@@ -150,7 +152,7 @@ def view_case(
         ),
         decided=decision_steps(record, decided_at),
         cost=cost_of_case(record, price),
-        warnings=tuple(_merge_causes([each for each in record.warnings if each not in unfit])),
+        warnings=tuple(_merge_causes([each for each in record.warnings if each not in notes_at_head])),
         notes=tuple(notes),
         activity=tuple(activity),
         details=tuple((name, value) for name, value in case_details(record, case) if value),
