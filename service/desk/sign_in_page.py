@@ -14,7 +14,6 @@ from tribunal.service.desk.visits import (
     AnyVisit,
     Cookies,
     caller_from_proxy,
-    check_origin,
     clean_name,
     desk_role,
     find_session,
@@ -22,7 +21,7 @@ from tribunal.service.desk.visits import (
     read_form,
 )
 from tribunal.service.replica.keys import OPERATOR, Caller, has_keys
-from tribunal.service.routes.access import find_key_owner, replica_of
+from tribunal.service.routes.access import check_origin, find_key_owner, replica_of
 
 router = APIRouter()
 _CAME = "came"  # the cookie that the form of the sign-in is held to

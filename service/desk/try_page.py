@@ -102,7 +102,7 @@ async def go_on(case_id: CaseId, body: StepAnswer, replica: CurrentReplica, who:
     """
     row = await visible_case(replica.case_store, case_id, who)
     if row["key_id"] != (who.key_id or None):
-        raise Problem("forbidden", f"case: {case_id}: another key tries it")
+        raise Problem("not_found", f"case: {case_id}: there is none that this key tries")
     await answer_pause(replica.case_store, row, body)
 
 

@@ -143,8 +143,9 @@ async def test_a_web_page_can_t_spend_what_needs_no_key_here(tmp_path: Path) -> 
         for path in ("/v1/judge", "/try"):
             for site in ("https://elsewhere.example", "http://127.0.0.1:9", "null"):
                 headers = {"Origin": site, "Sec-Fetch-Site": "cross-site"}
-                for form in ({"files": {"text": (None, "a")}}, {"json": {"text": "a"}}):
-                    got = await client.post(path, headers=headers, **form)  # type: ignore[arg-type]
+                forms: tuple[JSON, ...] = ({"files": {"text": (None, "a")}}, {"json": {"text": "a"}})
+                for form in forms:
+                    got = await client.post(path, headers=headers, **form)
                     assert (got.status_code, "another site" in got.text) == (403, True), (path, site)
         assert (await client.get("/v1/cases")).json()["cases"] == []
         assert (await client.post("/v1/judge?wait=60", files={"text": (None, "a")})).status_code == 200
