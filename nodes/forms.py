@@ -151,6 +151,17 @@ def _as_list(given: Any) -> Any:
     return [_as_text(each) for each in listed]
 
 
+def citing_form(maker: Maker[Filled]) -> Maker[Filled]:
+    """Return a maker of the same form with the clauses that decide it, where the policy numbers some."""
+
+    @lru_cache(maxsize=32)
+    def make(policy: Policy, scheme: Scheme) -> type[Filled]:
+        form, cited = maker(policy, scheme), clauses_field(policy)
+        return create_model(form.__name__, __base__=form, **cited) if cited else form
+
+    return make
+
+
 @lru_cache(maxsize=32)
 def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     """Return the form of a decision: a category of the scheme by its name; its number is taken for it."""

@@ -198,7 +198,7 @@ class MultiroundSettings(Court):
     seated: ClassVar[tuple[str, ...]] = ("prosecutor", "defender", "judge")
 
 
-class PredictSettings(Panel, Variants, Judged, Argued, Ordered, Budgeted):
+class PredictSettings(Panel, Variants, Clausal, Judged, Argued, Ordered, Budgeted):
     """The settings that PREDICT heeds."""
 
     about = "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides"
@@ -214,7 +214,7 @@ class PredictSettings(Panel, Variants, Judged, Argued, Ordered, Budgeted):
     )
 
 
-class AntihateSettings(Research, Variants, Judged, Argued, Budgeted):
+class AntihateSettings(Research, Variants, Clausal, Judged, Argued, Budgeted):
     """The settings that AntiHateAgent heeds."""
 
     about = "searches the web, reads pages, weighs evidence, and cites it"
@@ -222,7 +222,7 @@ class AntihateSettings(Research, Variants, Judged, Argued, Budgeted):
     modes: ClassVar[tuple[Mode, ...]] = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 
 
-class MvDebateSettings(ManyTasks, Exemplified, Judged, Argued, InRounds, Budgeted):
+class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds, Budgeted):
     """The settings that MV-Debate heeds."""
 
     about = "views debate hate, sarcasm or misinformation in rounds, with a reflection that must earn its place"

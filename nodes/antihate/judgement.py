@@ -15,11 +15,13 @@ from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
 from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, VerdictForm, verdict_form
+from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
-from tribunal.nodes.forms import Mend, chain_menders, mend_percent, same_form
+from tribunal.nodes.forms import Mend, chain_menders, citing_form, mend_percent, same_form
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Step
 
 
@@ -105,11 +107,12 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     context, evidence = context_of(state), evidence_of(state)
     researched, ids = context.mode != "no-knowledge", tuple(each.id for each in evidence)
     strike = strike_unknown_citations(state, "claim", each="steps", who="judge")
+    known = strike_unknown_clauses(await policy_of(state, runtime), "judge")
     answer = await ask(
-        replace(VERDICT, form=same_form(verdict_form(ids))),
+        replace(VERDICT, form=citing_form(same_form(verdict_form(ids)))),
         state,
         runtime,
-        mend=chain_menders(_citation_mender(ids), strike, mend_percent),
+        mend=chain_menders(_citation_mender(ids), strike, known, mend_percent),
         researched=researched,
         cites=bool(ids),
         judgement=judgements_so_far(state) if researched else "",
@@ -137,6 +140,7 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     if confidence_wanted(context):
         unsure = await is_uncertain(state, label, "binary", answer.confidence)
     how: JSON = {"confidence": answer.confidence, "uncertain": unsure, "steps": steps}
+    how["clauses"] = cited_clauses(finding)
     done = await deliver(label, "binary", words, state, runtime, log, **how)
     await library.add_decision(state["run"], "verdict", done["outcome"])
     return done

@@ -13,7 +13,18 @@ from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.forms import REASON, Form, mend_percent, one_of, same_form, sure_form, text_bounds
+from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
+from tribunal.nodes.forms import (
+    REASON,
+    Form,
+    chain_menders,
+    citing_form,
+    mend_percent,
+    one_of,
+    same_form,
+    sure_form,
+    text_bounds,
+)
 from tribunal.nodes.mv_debate.history import (
     answers_in_words,
     history_in_words,
@@ -24,6 +35,7 @@ from tribunal.nodes.mv_debate.history import (
 from tribunal.nodes.mv_debate.views import NO, YES
 from tribunal.nodes.state import Views
 from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
 
 
@@ -34,7 +46,7 @@ class SummaryForm(Form):
     answer: str
 
 
-_FORM = same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...)))
+_FORM = citing_form(same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))))
 SUMMARY = Role("summary", "summary", "mv_debate/summary", _FORM, 0.0, falls_to="judge_model", system="task", final=True)
 SURE_SUMMARY = replace(SUMMARY, form=sure_form(_FORM))
 
@@ -58,12 +70,13 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
     entry = round_entry(state)
     unweighed = [] if entry.get("best") else turns_at_stage(state, "answer", state["round"])
     agreed, responses = bool(entry.get("consensus")), answers_in_words(unweighed)
+    cited: tuple[str, ...] = ()
     try:
         answer = await ask(
             SURE_SUMMARY if confidence_wanted(context_of(state)) else SUMMARY,
             state,
             runtime,
-            mend=mend_percent,
+            mend=chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "summary"), mend_percent),
             history=history_in_words(state),
             responses=responses,
             agreed=agreed,
@@ -79,7 +92,8 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
         log: JSON = {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
     else:
         side, words, log = answer.value.answer, answer.value.explanation, answer.log
-        confidence = answer.confidence
+        confidence, cited = answer.confidence, cited_clauses(answer.value)
     label = int(side == YES)
     unsure = await is_uncertain(state, label, "binary", confidence)
-    return await deliver(label, "binary", words, state, runtime, log, confidence=confidence, uncertain=unsure)
+    more: JSON = {"confidence": confidence, "uncertain": unsure, "clauses": cited}
+    return await deliver(label, "binary", words, state, runtime, log, **more)

@@ -26,7 +26,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
-from tribunal.nodes.forms import chain_menders, mend_percent, sure_decision_form, sure_form
+from tribunal.nodes.forms import chain_menders, citing_form, mend_percent, sure_decision_form, sure_form
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, write_turn
 from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
@@ -39,7 +39,7 @@ ZERO_SHOT = Role(
     "classifier.task",
     "classifier",
     "peers/zero_shot",
-    answer_form,
+    citing_form(answer_form),
     0.0,
     falls_to="judge_model",
     system="task",
@@ -77,10 +77,11 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     context, policy = context_of(state), await policy_of(state)
     names = [category.name for category in policy.categories(decision_scheme(context))]
     drawn, number = draw is not None, draw or 0
+    mend = chain_menders(strike_unknown_clauses(policy, "classifier"), mend_percent)
     sure = not drawn and confidence_wanted(context)  # of draws the vote is the confidence
     if context.task != "hate" or context.mode == "zero-shot":
         asked = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)
-        said = await ask(asked, state, runtime, draw=number, mend=mend_percent)
+        said = await ask(asked, state, runtime, draw=number, mend=mend)
         label = int(said.value.answer == YES)
         return LoneDecision(label, names[label], said.value.reason, said)
     # A vote is one over ways of reasoning, so a draw reasons before it decides.
@@ -88,7 +89,6 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     if drawn:
         role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
     listed = operator_words(", ".join(names))
-    mend = chain_menders(strike_unknown_clauses(policy, "classifier"), mend_percent)
     given = await ask(role, state, runtime, draw=number, mend=mend, categories=listed)
     label = policy.label(context.scheme, given.value.category)
     return LoneDecision(label, names[label], given.value.explanation, given)

@@ -16,8 +16,19 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
+from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import show_exhibits
-from tribunal.nodes.forms import REASON, Form, mend_percent, one_of, same_form, sure_form, text_bounds
+from tribunal.nodes.forms import (
+    REASON,
+    Form,
+    chain_menders,
+    citing_form,
+    mend_percent,
+    one_of,
+    same_form,
+    sure_form,
+    text_bounds,
+)
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import PanelState, opinions_of, transcript_of, write_turn
 from tribunal.nodes.verdict import (
@@ -29,6 +40,7 @@ from tribunal.nodes.verdict import (
     vote_confidence,
 )
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Stance, Turn
 
 # The modes that hold no debate. Those of a perspective with half of what it knows are measured by stances (Table 4).
@@ -64,7 +76,7 @@ JUDGE = Role(
     "judge.debate",
     "judge",
     "predict/judge",
-    stance_form("hate", "non-hate"),
+    citing_form(stance_form("hate", "non-hate")),
     0.0,
     falls_to="judge_model",
     system="panel",
@@ -185,7 +197,8 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
         heard.append(together([head, quote(turn.stage, turn.text)], "\n"))
     debate = together(heard or [ours("Neither side was heard.")])
     role, shared = SURE_JUDGE if confidence_wanted(context_of(state)) else JUDGE, show_exhibits(state, opinions=False)
-    answer = await ask(role, state, runtime, mend=mend_percent, shared=shared, debate=debate)
+    mend = chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "judge"), mend_percent)
+    answer = await ask(role, state, runtime, mend=mend, shared=shared, debate=debate)
     return await _deliver_stance(answer, state, runtime)
 
 
@@ -193,7 +206,8 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
 async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
     role = SURE_ANNOTATOR if confidence_wanted(context_of(state)) else ANNOTATOR
-    answer = await ask(role, state, runtime, mend=mend_percent, hate=ours("hate"), not_hate=ours("non-hate"))
+    mend = chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "annotator"), mend_percent)
+    answer = await ask(role, state, runtime, mend=mend, hate=ours("hate"), not_hate=ours("non-hate"))
     return await _deliver_stance(answer, state, runtime)
 
 
@@ -201,7 +215,7 @@ async def _deliver_stance(answer: Answer[StanceForm], state: PanelState, runtime
     """Return the verdict that a stance is, as an update of the state."""
     label, words = int(answer.value.label == "hate"), answer.value.reason
     unsure = await is_uncertain(state, label, "binary", answer.confidence)
-    how: JSON = {"confidence": answer.confidence, "uncertain": unsure}
+    how: JSON = {"confidence": answer.confidence, "uncertain": unsure, "clauses": cited_clauses(answer.value)}
     return await deliver(label, "binary", words, state, runtime, answer.log, **how)
 
 

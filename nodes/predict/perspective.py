@@ -23,7 +23,7 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.channels import Like, says
-from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
+from tribunal.nodes.forms import REASON, Form, citing_form, one_of, same_form, text_bounds
 from tribunal.nodes.state import PanelState, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
 from tribunal.notes import Heard
@@ -57,7 +57,7 @@ def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[Sta
 
 _PLAIN = stance_form("hate", "non-hate")
 PERSPECTIVE = Role("perspective", "perspective", "predict/perspective", _PLAIN, 0.0, system="panel")
-ANNOTATOR = Role("annotator", "annotator", "predict/base", _PLAIN, 0.0, system="panel")
+ANNOTATOR = Role("annotator", "annotator", "predict/base", citing_form(_PLAIN), 0.0, system="panel")
 
 
 class PerspectiveSeat(TypedDict, total=False):

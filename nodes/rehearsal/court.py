@@ -289,7 +289,8 @@ def cite_clauses(question: Question, answer: JSON) -> JSON:
         return {**answer, "cues": cues} if by_category else answer
     if not by_category or "clauses" not in question.form.model_fields:
         return answer
-    category = answer["category"]
+    said = answer.get("answer", answer.get("label"))
+    category = answer.get("category") or policy.binary[said in ("YES", "HATE", "hate")].name
     if category == policy.binary[1].name and reading.gravest:
         category = category_of_group(policy, "fine", reading.gravest.key)
     cited = by_category.get(category)

@@ -169,7 +169,9 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         _view_activity(audit_log.readable(each))
         for each in await audit_log.page(store, limit=_MOST_ACTIVITY, subject=case_id)
     ]
-    blind = status.open and await decides_blind(visit, case_id)
+    # While another person may still undo their decision, the case may come to wait for this one.
+    may_wait = status.open or undo_seconds_left(row) > undo_seconds_left(row, visit.person)
+    blind = may_wait and await decides_blind(visit, case_id)
     policy, rule, view, trouble, policy_text = None, None, None, "", None
     verdict = (record.review.court if record and record.review else None) or row
     if record is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tribunal
 from tests.court import court_script, decide
 from tests.doubles import Reply, Request, ScriptedServer
 from tests.graphs.hybrid import part
@@ -17,6 +18,7 @@ from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import load_policy
 from tribunal.schema import Record
+from tribunal.testing import ScriptedModel
 
 ARGUING = ("indictment", "investigation", "prosecution", "defence", "judge")
 
@@ -121,3 +123,42 @@ async def test_a_person_names_clauses(answer: Any) -> None:
     assert view.applied is not None
     assert [each.id for each in view.applied.clauses] == ["1.2"]
     assert "condemn" in view.applied.clauses[0].exceptions
+
+
+@pytest.mark.parametrize(
+    ("graph", "more"),
+    [
+        ("mv_debate", {}),
+        ("predict", {}),
+        ("predict", {"mode": "base"}),
+        ("antihate", {"mode": "no-knowledge"}),
+        ("baseline", {"mode": "zero-shot"}),
+    ],
+    ids=str,
+)
+def test_who_decides_by_two_labels_cites_clauses_too(
+    scripted_model: ScriptedModel, graph: str, more: dict[str, Any]
+) -> None:
+    """Whoever is asked for clauses cites one that is there and one that isn't."""
+    answer = scripted_model.script
+
+    def cite(request: Request) -> Any:
+        if "clauses" not in (request.schema or {}).get("properties", {}):
+            return answer(request)
+        said = answer(request)
+        assert isinstance(said, Reply)
+        given = json.loads(said.text)
+        return Reply(json.dumps({**given, "clauses": ["1.1", "9.9"]}))
+
+    scripted_model.script = cite
+    record = tribunal.judge("post-words", graph=graph, policy_clauses=True, **more)
+    assert record.outcome == "verdict"
+    assert record.clauses == ("1.1",)
+    assert any("9.9, which is no clause; that was struck out" in each for each in record.warnings)
+    asked = [each for each in scripted_model.requests if "The clauses of the policy" in each.text]
+    assert len(asked) == 1, "only who decides is told them"
+
+    scripted_model.reset()
+    record = tribunal.judge("post-words", graph=graph, **more)
+    assert record.clauses == ()
+    assert not any("clause" in json.dumps(each.body) for each in scripted_model.requests)
