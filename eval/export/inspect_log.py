@@ -22,6 +22,7 @@ from inspect_ai.log import (
     EvalPlan,
     EvalPlanStep,
     EvalResults,
+    EvalRevision,
     EvalSample,
     EvalScore,
     EvalSpec,
@@ -142,7 +143,7 @@ def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
     graph, dataset = str(run.get("graph")), str(run.get("dataset"))
     created = str(run.get("started") or "1970-01-01T00:00:00+00:00")
     own = hashlib.sha256(f"{source.name}\n{created}".encode()).hexdigest()[:22]
-    sampling = run.get("sampling") or {}
+    sampling, environment = run.get("sampling") or {}, run.get("environment") or {}
     by_rules = seen.rehearsed > 0
     task = f"REHEARSAL: {graph} on {dataset}" if by_rules else f"{graph} on {dataset}"
     said = f"{seen.rehearsed:,} of {seen.samples:,} results are no moderation and no measure: {REHEARSED}"
@@ -166,9 +167,16 @@ def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
             seat: ModelConfig(model=models.most_common(1)[0][0]) for seat, models in sorted(seen.seats.items()) if seat
         },
         config=EvalConfig(epochs=run.get("repeats") or 1, limit=sampling.get("samples")),
-        packages={"tribunal": str(run.get("tribunal"))},
+        revision=_revision_of(environment),
+        packages={"tribunal": str(run.get("tribunal")), **(environment.get("packages") or {})},
         metadata={"run": source.name, "run.json": run, **({"rehearsed": said} if by_rules else {})},
     )
+
+
+def _revision_of(environment: JSON) -> EvalRevision | None:
+    """Return the checkout that a run was made in, or None if it was made in none."""
+    git = environment.get("git")
+    return EvalRevision(type="git", origin="", commit=git["commit"], dirty=not git["clean"]) if git else None
 
 
 def _eval_results(source: ExportedRun, seen: _RunSummary) -> EvalResults:

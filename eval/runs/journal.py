@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput, TribunalError
+from tribunal.eval.runs.chain import hash_line, link_line, link_of_line, read_beginning
 from tribunal.files import bounded_lines, open_regular, open_to_append, write_atomically
 from tribunal.schema import JSON
 from tribunal.text import parse_json
@@ -68,6 +69,7 @@ class Journal:
         except OSError as error:
             raise DiskFull(f"{self.path}: can't be opened for writing: {error}; make room") from error
         self._end = self._file.seek(0, os.SEEK_END)
+        self._head = read_head(folder)
         self._synced = time.monotonic()
         self._syncing: asyncio.Task[None] | None = None
 
@@ -76,7 +78,7 @@ class Journal:
         self._file.close()
 
     async def append(self, line: bytes) -> None:
-        """Write a line, including its end.
+        """Write a line, including its end, with its link to the line before (`tribunal.eval.runs.chain`).
 
         Raises:
             DiskFull: it doesn't fit, and the file is as it was before; or earlier lines could not be put on the disk.
@@ -84,13 +86,14 @@ class Journal:
         try:
             if self._syncing is not None and self._syncing.done():
                 self._syncing.result()
+            line = link_line(line, self._head)
             written = self._file.write(line)
             if written < len(line):
                 raise OSError(f"{written} of {len(line)} bytes were taken")
         except OSError as error:
             self._file.truncate(self._end)
             raise DiskFull(f"{self.path}: a result could not be written: {error}") from error
-        self._end += len(line)
+        self._end, self._head = self._end + len(line), hash_line(line)
         if time.monotonic() - self._synced > SYNC_EVERY and (self._syncing is None or self._syncing.done()):
             self._synced = time.monotonic()
             self._syncing = asyncio.ensure_future(asyncio.to_thread(os.fsync, self._file.fileno()))
@@ -171,9 +174,15 @@ def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | Non
         if all(replacement(start) is None for start in read_line_starts(path)):
             return 0
         with write_atomically(path) as kept, open_to_append(folder / SUPERSEDED) as aside:
+            old = new = read_beginning(folder / RUN)
             for start in read_line_starts(path):
                 fresh = replacement(start)
-                kept.write(start.line if fresh is None else fresh)
+                line = start.line if fresh is None else fresh
+                # A link that was broken before stays so, that a mended chain hides nothing.
+                if line and link_of_line(start.line) in (None, old):
+                    line = link_line(line, new)
+                kept.write(line)
+                old, new = hash_line(start.line), hash_line(line) if line else new
                 if fresh is not None:
                     aside.write(start.line)
                     replaced += 1
@@ -181,6 +190,20 @@ def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | Non
     except OSError as error:
         raise DiskFull(f"{path}: results could not be replaced: {error}; make room, and run again") from error
     return replaced
+
+
+def read_head(folder: Path) -> str:
+    """Return the hash that the next line of a run's results names; errors as `open_regular`."""
+    path = folder / RESULTS
+    if not path.exists() or not (size := path.stat().st_size):
+        return read_beginning(folder / RUN)
+    with open_regular(path) as file:
+        start, tail = size, b""
+        while start and b"\n" not in tail[:-1]:
+            end, start = start, max(0, start - 65536)
+            file.seek(start)
+            tail = file.read(end - start) + tail
+    return hash_line(tail[tail.rfind(b"\n", 0, -1) + 1 :])
 
 
 def _cut_torn_line(path: Path) -> None:

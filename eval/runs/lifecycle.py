@@ -19,6 +19,7 @@ from tribunal.eval.runs.journal import (
     DiskFull,
     OutputUnwritten,
     parse_result,
+    read_head,
     read_line_starts,
     replace_results,
     report_unwritten,
@@ -93,8 +94,10 @@ def carry_out_run(
         try:
             if reviewed:
                 rejoined, waiting = await insert_reviewed_results(folder)
-            if retried:
-                replace_results(folder, lambda start: b"" if start.outcome in retried else None)
+            again = replace_results(folder, lambda start: b"" if start.outcome in retried else None) if retried else 0
+            if (rejoined or again) and held.get("finished"):
+                held = {**held, "finished": None, "head": None}
+                write_run_file(folder, held)
             tally = await decide_posts(job, folder, watched, pins_of_run(described))
         except DiskFull as full:
             before = sum(1 for _ in read_line_starts(folder / RESULTS))
@@ -103,7 +106,9 @@ def carry_out_run(
         try:
             write_out(tally)
             if not tally.stopped:
-                write_run_file(folder, held, finished=True)
+                write_run_file(
+                    folder, {**held, "served": tally.served_names(), "head": read_head(folder)}, finished=True
+                )
         except OutputUnwritten as unwritten:
             tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
         return tally

@@ -9,8 +9,10 @@ from pathlib import Path
 from tribunal.context import Context, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SamplePlan
+from tribunal.eval.runs.chain import CHAINED
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, report_unwritten
 from tribunal.eval.runs.pins import describe_surroundings, list_changes
+from tribunal.eval.runs.surroundings import describe_environment, describe_texts
 from tribunal.files import read_regular, write_whole
 from tribunal.prompts.policy import load_policy
 from tribunal.schema import JSON
@@ -41,6 +43,9 @@ def describe_run(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts:
             "fine": [category.name for category in in_force.fine],
             "binary": [category.name for category in in_force.binary],
         },
+        "texts": describe_texts(graph, context),
+        "environment": describe_environment(),
+        "chain": CHAINED,
         "started": _utc_now(),
         "finished": None,
     }
@@ -58,7 +63,12 @@ def begin_run(folder: Path, wanted: JSON) -> JSON:
     """
     held = read_begun_run(folder)
     if held is not None:
-        return check_unchanged(held, wanted, folder)
+        held, here = check_unchanged(held, wanted, folder), wanted.get("environment")
+        known = [held.get("environment"), *held.get("continued", ())]
+        if here != known[-1]:  # the results from here on are made otherwise
+            held = {**held, "continued": [*known[1:], here]}
+            write_run_file(folder, held)
+        return held
     write_run_file(folder, wanted)
     return wanted
 

@@ -98,7 +98,7 @@ class ResultCounts:
     """Count results and what they cost, in the unit of the prices; `unpriced` calls have no price.
 
     `unseen` are calls that a graph made past `ask`, which nothing else here counts. `unfit` are results in which a
-    model took part that had failed its exam.
+    model took part that had failed its exam. `served` counts calls by model and by what its server called it.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -109,6 +109,7 @@ class ResultCounts:
     unseen: int = 0
     unfit: int = 0
     uncertain: int = 0
+    served: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def count_result(self, result: AnyResult, prices: Prices | None) -> None:
         """Count a result."""
@@ -119,6 +120,7 @@ class ResultCounts:
         self.calls += result.usage.calls
         self.tokens += result.usage.prompt_tokens + result.usage.completion_tokens
         self.unseen += result.unseen_calls
+        self.served.update((call.model, call.served) for call in result.calls if call.served)
         self.unfit += bool(warnings_of_unfit_models(result.warnings))
         for call in result.calls if prices else ():
             cost = prices.cost_of_call(call) if prices else None
@@ -179,6 +181,13 @@ class RunTally(ResultCounts):
     def all_results(self) -> ResultCounts:
         """Return the counts of all results, including earlier ones."""
         return self.earlier + self
+
+    def served_names(self) -> JSON:
+        """Return, by model, how many calls were answered under each name that its server gave."""
+        names: dict[str, dict[str, int]] = {}
+        for (model, served), calls in sorted(self.all_results.served.items()):
+            names.setdefault(model, {})[served] = calls
+        return names
 
     @property
     def decided_count(self) -> int:

@@ -56,6 +56,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "report": ("run --out new", {"folders": "run", "out": "new"}),
     "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
+    "seal": ("run --out new.zip", {"folder": "run", "out": "new.zip"}),
+    "verify": ("run", {"place": "run"}),
     "explain": (
         "record.json --out new.md",
         {

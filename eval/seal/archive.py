@@ -1,0 +1,137 @@
+"""Write a sealed run as one zip archive, and read one that may be hostile."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tribunal.errors import BadInput
+from tribunal.eval.measures.metrics import METRICS, write_metrics
+from tribunal.eval.report.page import render_template
+from tribunal.eval.runs.chain import find_chain_fault, hash_beginning, hash_line, link_line, link_of_line
+from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, parse_result
+from tribunal.eval.runs.lifecycle import lock_run_folder
+from tribunal.eval.runs.results import read_run_file
+from tribunal.eval.runs.run_file import encode_run_file
+from tribunal.eval.seal.manifest import CARD, IF_THERE, SEAL, SEALED, STATEMENT, list_sealed_files, write_seal
+from tribunal.files import bounded_lines, create_file, open_regular, read_regular, write_atomically, write_whole
+from tribunal.schema import JSON
+from tribunal.text import parse_json
+
+_TIMES_LARGER, _AT_LEAST = 200, 2**26  # what an archive may unpack to: so many times its size, or so many bytes
+_PIECE = 2**20
+_CARDS = {CARD: "model_card.md.jinja", STATEMENT: "data_statement.md.jinja"}
+
+
+def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
+    """Seal a run's folder, and pack it into an archive.
+
+    Args:
+        folder: the run's; seal.json and the two cards are written there, too.
+        archive: the zip file that is written.
+        texts: pack the posts' words that the run kept; otherwise their hashes take their place.
+
+    Returns:
+        The hash of the archive's seal, by which it can be told from one that was sealed anew.
+
+    Raises:
+        BadInput: the run is unfinished or its results aren't as they were written, or a file can't be read or written.
+    """
+    run = read_run_file(folder)
+    if not run.get("finished"):
+        raise BadInput(f"{folder}: the run is unfinished; let it go on, and seal it then")
+    try:
+        with lock_run_folder(folder):
+            if fault := find_chain_fault(folder / RESULTS, run):
+                raise BadInput(f"{folder}: {RESULTS}: {fault}; a changed run can't be sealed")
+            if not (folder / METRICS).exists():
+                write_metrics(folder)
+            for name, text in render_cards(folder).items():
+                write_whole(folder / name, text)
+            names = list_sealed_files(folder)
+            write_seal(folder, names, texts=True)
+            with TemporaryDirectory(prefix="tribunal-seal-") as made:
+                packed = Path(made)
+                for name in names:
+                    _copy_for_archive(folder, packed, name, texts=texts)
+                seal = write_seal(packed, names, texts=texts)
+                with write_atomically(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as into:
+                    for name in (SEAL, *names):
+                        into.write(packed / name, name)
+    except OSError as error:
+        raise BadInput(f"{error.filename or archive}: {error.strerror or error}; see to the file") from error
+    return seal
+
+
+def render_cards(folder: Path) -> dict[str, str]:
+    """Return the model card and the data statement of a run, from what its run.json and metrics.json hold."""
+    run, measured = read_run_file(folder), parse_json(read_regular(folder / METRICS))
+    return {name: render_template(template, {"run": run, "m": measured}) for name, template in _CARDS.items()}
+
+
+def _copy_for_archive(folder: Path, packed: Path, name: str, *, texts: bool) -> None:
+    """Copy a file; of results, each post's words by their hash unless they are wanted."""
+    previous = None
+    with open_regular(folder / name) as file, create_file(packed / name) as into:
+        if texts or name not in (RESULTS, SUPERSEDED):
+            while piece := file.read(_PIECE):
+                into.write(piece)
+            return
+        for line in bounded_lines(file):
+            fresh = _hash_words(folder / name, line)
+            if name == RESULTS and previous is not None and link_of_line(line) is not None:
+                fresh = link_line(fresh, previous)
+            into.write(fresh)
+            previous = hash_line(fresh)
+    if name == RESULTS:
+        run = read_run_file(packed)
+        write_whole(packed / RUN, encode_run_file({**run, "head": previous or hash_beginning(run)}))
+
+
+def _hash_words(path: Path, line: bytes) -> bytes:
+    """Return a line with the hash of the post's words in their place."""
+    if b'"text":' not in line:
+        return line
+    held: JSON = parse_result(path, line, 0)
+    if not isinstance(words := held.get("text"), str):
+        return line
+    digest = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
+    fresh = {"text_sha256" if each == "text" else each: digest if each == "text" else held[each] for each in held}
+    return (json.dumps(fresh, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
+
+
+@contextmanager
+def unpack_archive(path: Path) -> Iterator[Path]:
+    """Unpack a sealed run into a folder that goes with the context. No more is written than the archive's size allows.
+
+    Raises:
+        BadInput: it is no archive of a run, or one of its files was altered; which.
+    """
+    name = ""
+    with TemporaryDirectory(prefix="tribunal-seal-") as made:
+        try:
+            with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+                left = max(_AT_LEAST, _TIMES_LARGER * path.stat().st_size)
+                for entry in archive.infolist():
+                    name = entry.filename[:80]
+                    if name not in (SEAL, *SEALED, *IF_THERE):
+                        raise BadInput(f"{name!r}: is no file of a sealed run")
+                    with archive.open(entry) as packed, create_file(Path(made) / name) as into:
+                        while piece := packed.read(_PIECE):
+                            left -= len(piece)
+                            if left < 0:
+                                raise BadInput(f"{name}: the archive holds far more than its size")
+                            into.write(piece)
+        except FileExistsError as error:
+            raise BadInput(f"{name}: is there twice") from error
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+            raise BadInput(f"{name or path}: is broken: {error}") from error
+        except OSError as error:
+            raise BadInput(f"{name or path}: {error.strerror or error}; give a run's folder or its archive") from error
+        yield Path(made)
