@@ -171,8 +171,10 @@ async def test_another_server_is_refused_and_no_secret_of_an_address_is_kept(tmp
         where = server.url.removeprefix("http://")
         os.environ["OPENAI_BASE_URL"] = f"http://somebody:secret@{where}/v1/?token=hidden"
         await asyncio.to_thread(command, *wanted)
-        held = (tmp_path / "run" / "run.json").read_text()
-        assert json.loads(held)["servers"] == {"openai": f"{where}/v1"}
+        begun = json.loads((tmp_path / "run" / "run.json").read_bytes())
+        del begun["texts"]  # of the policy, which has such words
+        held = json.dumps(begun)
+        assert begun["servers"] == {"openai": f"{where}/v1"}
         assert "secret" not in held
         assert "hidden" not in held
         (tmp_path / "run" / "results.jsonl").unlink()

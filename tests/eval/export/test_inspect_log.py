@@ -34,12 +34,16 @@ def log_of(folder: Path) -> Any:
 def test_inspect_reads_posts_transcripts_verdicts_and_measures(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     started, finished = "2026-11-01T08:00:00+00:00", "2026-11-01T08:05:00+00:00"
-    run = a_run(tmp_path / "run", started=started, finished=finished, settings={"rounds": 2}, tribunal="0.1.0")
+    made = {"git": {"commit": "0a1b2c", "clean": False}, "packages": {"langgraph": "1.2.0"}}
+    conditions: dict[str, Any] = {"settings": {"rounds": 2}, "tribunal": "0.1.0", "environment": made}
+    run = a_run(tmp_path / "run", started=started, finished=finished, **conditions)
     done = exported(run, "--to", "inspect", "--prices", tmp_path / "prices.toml")
     assert done.exit_code == 0, done.output
     log = log_of(run / "export")
     assert (log.status, log.eval.task, log.eval.model) == ("success", "arcade on h-vli", "openai:big")
     assert (log.eval.solver, log.eval.solver_args, log.eval.config.epochs) == ("arcade", {"rounds": 2}, 2)
+    assert (log.eval.revision.commit, log.eval.revision.dirty) == ("0a1b2c", True)
+    assert log.eval.packages == {"tribunal": "0.1.0", "langgraph": "1.2.0"}
     assert (log.stats.started_at, log.stats.completed_at) == (started, finished)
     # Two verdicts with a gold label, both right; the refusal has none.
     correct, outcome = log.results.scores
