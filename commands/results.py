@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
 
 
+_RunFolders = Annotated[
+    list[Path], typer.Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it.")
+]
+
+
 def metrics(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     cluster: Cluster = None,
@@ -53,12 +58,12 @@ def print_metrics(measured: JSON) -> None:
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The folders of one run or several.")],
+    folders: _RunFolders,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where report.html, report.md and samples.html go. Default: of one run, its own folder.",
+            help="Where report.html, report.md and samples.html go. Default: DIR, if one is given.",
         ),
     ] = None,
     transcripts: Annotated[
@@ -74,19 +79,19 @@ def report(
     Posts and transcripts are covered until you open them.
     """
     from tribunal.eval.report import write_report
+    from tribunal.eval.runs.results import find_run_folders
 
     if out is None and len(folders) > 1:
         raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
     table = read_price_table(prices)
-    for written in write_report(folders, out or folders[0], most=transcripts, prices=table, cluster=cluster):
+    for written in write_report(
+        find_run_folders(folders), out or folders[0], most=transcripts, prices=table, cluster=cluster
+    ):
         say(str(written))
 
 
 def view(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it."),
-    ],
+    folders: _RunFolders,
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -131,14 +136,14 @@ class ExportFormat(StrEnum):
 
 
 def export(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The folders of one run or several.")],
+    folders: _RunFolders,
     to: Annotated[
         ExportFormat,
         typer.Option("--to", help="Flat tables (parquet, csv), or a log that `inspect view` opens (inspect)."),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where the files go. Default: of one run, the folder export in its own."),
+        typer.Option(metavar="FOLDER", help="Where the files go. Default: the folder export in DIR, if one is given."),
     ] = None,
     data: Annotated[
         list[str] | None,
@@ -155,13 +160,14 @@ def export(
     Posts' texts are exported if the run kept them, or --data gives them.
     """
     from tribunal.eval.export.results import runs_to_export
+    from tribunal.eval.runs.results import find_run_folders
     from tribunal.eval.view.viewed_runs import parse_data_paths
     from tribunal.plugins import require_extra
 
     if out is None and len(folders) > 1:
         raise BadInput("out: an export of several runs has no folder of its own; give one with --out")
     runs, (alone, named) = (
-        runs_to_export(folders, read_price_table(prices)),
+        runs_to_export(find_run_folders(folders), read_price_table(prices)),
         parse_data_paths(data or ()),
     )
     into = out or folders[0] / "export"

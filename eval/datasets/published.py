@@ -151,13 +151,12 @@ def _read_hvli(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
     for row in dataset.keyed_rows(dataset.files[0]):
         text, image, final = (_category(row, column, names) for column in ("text_label", "image_label", "final_label"))
         pattern = "".join(str(int(label > 0)) for label in (text, image, final))
-        name = row.optional_text("final_label_str") or names[final]
         yield Sample(
             id=str(row.number),
             text=row.text("tweet_text"),
             image=row.text("image_path") or None,
             language="en",
-            gold=Gold(label=final, scheme="fine", positive=final > 0, name=name),
+            gold=Gold(label=final, scheme="fine", positive=final > 0, name=names[final]),
             fields={
                 "smi_pattern": pattern,
                 "difficulty": DIFFICULTY[pattern],
@@ -177,18 +176,17 @@ def _category(row: TableRow, column: str, names: list[str]) -> int:
 
 # ------------------------------------------------------------------------------------------------------------ MMHS150K
 
-_CATEGORIES = ("NotHate", "Racist", "Sexist", "Homophobe", "Religion", "OtherHate")
-
 
 def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
     posts = dataset.keyed_rows(dataset.files[0])
+    names = [category.name for category in load_policy("h-vli").fine]  # the set calls two of them otherwise
     wanted = _read_ids(dataset.files[1]) if len(dataset.files) > 1 else None
     for row in posts:
         if wanted is not None and row.number not in wanted:
             continue
         votes = row["labels"]
-        if not isinstance(votes, list) or not all(vote in range(len(_CATEGORIES)) for vote in votes):
-            raise row.value_error("labels", votes, f"a list of categories, 0 to {len(_CATEGORIES) - 1}")
+        if not isinstance(votes, list) or not all(vote in range(len(names)) for vote in votes):
+            raise row.value_error("labels", votes, f"a list of categories, 0 to {len(names) - 1}")
         if not votes:
             dataset.skip("no label")
             continue
@@ -201,8 +199,8 @@ def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
             language="en",
             gold=binary_label(hateful, "hate" if hateful else "not hate"),
             fields={
-                "votes": [_CATEGORIES[vote] for vote in votes],
-                "category": _CATEGORIES[common] if 2 * count > len(votes) else None,
+                "votes": [names[vote] for vote in votes],
+                "category": names[common] if 2 * count > len(votes) else None,
                 "split": dataset.split,
             },
         )

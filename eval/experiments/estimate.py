@@ -273,6 +273,8 @@ def sum_estimates(lines: Iterable[RunEstimate]) -> LoadRange:
 def costs_as_json(rest: LoadRange | None, pace: CallPace, prices: Prices | None) -> JSON:
     """Return calls, shared calls, tokens, money and seconds, each at least and at most; `unpriced` have no price.
 
+    The longest way of a graph may share more calls than the shortest, so each pair is put in order.
+
     None where it can't be told; money too, where there are no prices.
     """
     if rest is None:
@@ -280,12 +282,12 @@ def costs_as_json(rest: LoadRange | None, pace: CallPace, prices: Prices | None)
     calls = [_count(load, "calls") for load in rest]
     asked = {model for model, kind in rest.most if kind == "calls" and rest.most[model, kind] and model != REHEARSAL}
     return {
-        "calls": [round(each) for each in calls],
-        "shared_calls": [round(_count(load, "shared")) for load in rest],
-        "tokens": [round(_count(load, "prompt", "completion")) for load in rest],
-        "money": [round(_cost_in_money(load, prices), 6) for load in rest] if prices is not None else None,
+        "calls": sorted(round(each) for each in calls),
+        "shared_calls": sorted(round(_count(load, "shared")) for load in rest),
+        "tokens": sorted(round(_count(load, "prompt", "completion")) for load in rest),
+        "money": sorted(round(_cost_in_money(load, prices), 6) for load in rest) if prices is not None else None,
         "unpriced": sorted(asked - prices.root.keys()) if prices is not None else [],
-        "seconds": [round(pace.seconds_for(each)) for each in calls],
+        "seconds": sorted(round(pace.seconds_for(each)) for each in calls),
     }
 
 

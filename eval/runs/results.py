@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -127,6 +127,15 @@ class ReadResult(NamedTuple):
 
     offset: int
     result: Result
+
+
+def find_run_folders(folders: Sequence[Path]) -> list[Path]:
+    """Return the folders of runs: each given one, or of one that is no run's those that lie in it, if any."""
+    found: list[Path] = []
+    for folder in folders:
+        inside = [] if (folder / RUN).exists() or not folder.is_dir() else sorted(folder.glob(f"*/{RUN}"))
+        found += [each.parent for each in inside] or [folder]
+    return found
 
 
 def read_run_file(folder: Path) -> JSON:

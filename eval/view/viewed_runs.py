@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -17,7 +17,7 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, find_dataset, open_datasets
-from tribunal.eval.runs.journal import RUN
+from tribunal.eval.runs.results import find_run_folders
 from tribunal.eval.view.index import SampleIndex
 from tribunal.eval.view.samples import LoadedRun
 from tribunal.text import parse_json
@@ -229,7 +229,7 @@ class ViewedRuns:
         alone, named = parse_data_paths(data)
         known: dict[str, AttachedPosts] = {}
         unused = set(named)
-        for folder in _run_folders(folders):
+        for folder in find_run_folders(folders):
             index = SampleIndex(folder, prices)
             dataset = open_dataset_of_run(index.run, alone, named, folder)
             texts = None
@@ -256,12 +256,6 @@ class ViewedRuns:
             run.index.close()
         for texts in self._texts:
             texts.close()
-
-
-def _run_folders(folders: Sequence[Path]) -> Iterator[Path]:
-    for folder in folders:
-        inside = [] if (folder / RUN).exists() or not folder.is_dir() else sorted(folder.glob(f"*/{RUN}"))
-        yield from [each.parent for each in inside] or [folder]
 
 
 def _unique_name(name: str, taken: dict[str, ViewedRun]) -> str:

@@ -93,3 +93,12 @@ def test_report_says_where_it_lies(tmp_path: Path) -> None:
     out, _ = run("report", *folders, "--out", str(tmp_path / "out"), "--transcripts", "1")
     assert out.splitlines() == [str(tmp_path / "out" / name) for name in ("report.html", "report.md", "samples.html")]
     assert "2 in all; 1 shown (at most 1)" in (tmp_path / "out" / "report.md").read_text()
+    # A folder with runs in it stands for them, as `view` takes it.
+    runs = tmp_path / "runs"
+    for name in ("a", "b"):
+        write_run(runs / name, answers("0011", "0110"))
+    out, _ = run("report", str(runs))
+    assert out.splitlines()[0] == str(runs / "report.html")
+    assert "Report on 2 runs" in (runs / "report.html").read_text()
+    out, _ = run("export", str(runs), "--to", "csv")
+    assert out.startswith(f"{runs / 'export'}")

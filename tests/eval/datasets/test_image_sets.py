@@ -46,7 +46,7 @@ def test_hvli_labels_are_the_six_categories(tmp_path: Path) -> None:
     written(tmp_path / "train_set.json", made)
     *found, own = (post.gold for post in posts("h-vli", tmp_path, "train"))
     assert found == [Gold(label=n, scheme="fine", positive=n > 0, name=name) for n, name in enumerate(names)]
-    assert own == Gold(label=3, scheme="fine", positive=True, name="Homophobe")
+    assert own == found[3]  # one word for it, whatever the file calls it
 
 
 @pytest.mark.parametrize("label", [6, -1, "Racist", None, True, 1.5])
@@ -80,7 +80,8 @@ def test_the_real_hvli_agrees_with_its_own_type_and_difficulty() -> None:
         assert post.fields["difficulty"].lower() == raw[post.id]["difficulty"]
         assert post.text == raw[post.id]["tweet_text"].strip()
         assert post.gold is not None
-        assert (post.gold.label, post.gold.name) == (raw[post.id]["final_label"], raw[post.id]["final_label_str"])
+        name = {"Homophobe": "Homophobic", "Religion": "Religious"}.get(given := raw[post.id]["final_label_str"], given)
+        assert (post.gold.label, post.gold.name) == (raw[post.id]["final_label"], name)
 
 
 # -------------------------------------------------------------------------------------------------------- fhm, mmhs150k
@@ -118,7 +119,7 @@ def test_mmhs_is_hate_where_most_of_its_annotators_say_so(tmp_path: Path) -> Non
     written(tmp_path / "MMHS150K_GT.json", {name: mmhs(*given) for name, given in votes.items()})
     found = posts("mmhs150k", tmp_path, "all")
     assert [post.gold.positive for post in found if post.gold] == [False, False, True, True, True, False]
-    assert [post.fields["category"] for post in found] == ["NotHate", "NotHate", "Racist", None, "Religion", None]
+    assert [post.fields["category"] for post in found] == ["NotHate", "NotHate", "Racist", None, "Religious", None]
     assert found[3].fields["votes"] == ["Racist", "Sexist", "NotHate"]
 
 

@@ -35,6 +35,17 @@ def test_k_mhas(tmp_path: Path) -> None:
         posts("k-mhas", tmp_path)
 
 
+def test_the_samples_that_predict_ships(tmp_path: Path) -> None:
+    rows = [{"text": "글 하나", "label": "혐오"}, {"text": "글 둘", "label": "비혐오"}]
+    table(tmp_path / "kold/kold_sample.csv", rows)
+    found = posts("predict-samples", tmp_path, "kold")
+    assert labels(found) == [("kold-1", 1, True), ("kold-2", 0, False)]
+    assert [(post.text, post.language, post.fields) for post in found] == [
+        ("글 하나", "ko", {"split": "kold"}),
+        ("글 둘", "ko", {"split": "kold"}),
+    ]
+
+
 def test_kold(tmp_path: Path) -> None:
     rows = [
         {"guid": "kold-1", "source": "naver_news", "title": "제목", "comment": "글 하나", "OFF": True, "TGT": "group",
