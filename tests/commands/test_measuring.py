@@ -78,7 +78,7 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
         ("metrics", str(tmp_path)),
         ("fit", str(folder)),
         ("fit", str(folder), "--level", "95"),
-        ("report", str(tmp_path), "--out", str(tmp_path / "out")),
+        ("report", str(tmp_path / "none"), "--out", str(tmp_path / "out")),
     ):
         out, err = run(*arguments, ends=2)
         assert out == ""
