@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 def evaluate(
     data: Annotated[
         list[str],
-        typer.Option(metavar="PATH", help="The data set's files; of several sets, NAME=PATH for each, given again."),
+        typer.Option(
+            metavar="PATH",
+            help="The data set's files, by their path or URL (s3://, hf://, https://, …); of several sets, NAME=PATH "
+            "for each, given again.",
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder, new or begun.")],
     dataset: Annotated[
@@ -107,7 +111,7 @@ def evaluate(
     wanted = Evaluation(
         graph=graph,
         dataset=dataset,
-        data=parse_data(data),
+        data=parse_data(data, parse_pairs(columns, "columns", "ROLE=NAME")),
         settings=settings,
         split=split,
         columns=parse_pairs(columns, "columns", "ROLE=NAME"),

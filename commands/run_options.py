@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -183,10 +183,15 @@ def print_totals(tally: RunTally, *, priced: bool) -> None:
         say(f"First failure: {tally.first_failure}. To try failed posts again: the same command with --retry failures")
 
 
-def parse_data(given: list[str]) -> Path | dict[str, Path]:
-    """Return where the files are: one path, or one by each set's name."""
-    if len(given) == 1 and (Path(given[0]).exists() or "=" not in given[0]):
-        return Path(given[0])
+def parse_data(given: list[str], columns: Mapping[str, str] | None = None) -> Path | dict[str, Path]:
+    """Return where the files are: one path, or one by each set's name. What a URL names is copied to this machine."""
+    from tribunal.eval.datasets.stored_data import fetch_data
+
+    def local(place: str) -> Path:
+        return fetch_data(place, columns or {}, print_warning)
+
+    if len(given) == 1 and (Path(given[0]).exists() or "=" not in given[0].partition("://")[0]):
+        return local(given[0])
     if any("=" not in each for each in given):
         raise BadInput(f"data: {' and '.join(given)}: one set takes one path; for several sets give NAME=PATH for each")
-    return {name: Path(path) for name, path in parse_pairs(given, "data", "NAME=PATH").items()}
+    return {name: local(path) for name, path in parse_pairs(given, "data", "NAME=PATH").items()}

@@ -171,6 +171,7 @@ def batch(
     def tell(count: int) -> None:
         options.watch(RunTally(total=0, preparing=f"reading {tables.name}: {count:,} rows"))
 
+    dataset.fetch_images()
     plan = dataset.plan(tell=tell)
     data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe_run(graph, data, {}, 1, plan, context)

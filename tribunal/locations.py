@@ -75,6 +75,11 @@ class Location:
         return PurePosixPath(self.path).name
 
     @property
+    def parent(self) -> Location:
+        """Return the folder that it is in."""
+        return Location(self.path.rpartition("/")[0], self.shown.rpartition("/")[0], self.store)
+
+    @property
     def suffix(self) -> str:
         """Return what the name ends in, from its last dot on."""
         return PurePosixPath(self.path).suffix
@@ -121,6 +126,11 @@ class Location:
         with _answering(self.shown):
             found = self.fs.get_file_info(FileSelector(self.path, recursive=True))
         return [each for each in found if each.type == FileType.File]
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is a URL, and no path."""
+    return _URL.match(text) is not None
 
 
 def parse_location(text: str | Path) -> Location:

@@ -16,6 +16,7 @@ from tribunal.eval.datasets import DATASETS
 from tribunal.eval.datasets.dataset import Dataset, file_exists
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
+from tribunal.eval.datasets.stored_data import copy_images
 from tribunal.eval.datasets.table import ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
 from tribunal.eval.datasets.table_files import TableFiles
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
@@ -56,7 +57,7 @@ class PostTable(Dataset):
         super().__init__(DATASETS["table"], tables.files[0].path, columns={**(columns or {}), "label": ""})
         self.tables, self.files = tables, tuple(table.path for table in tables.files)
         self.source_name = tables.shown
-        self.folder = tables.folder or self.folder
+        self.folder = tables.folder
         self.problems: Counter[str] = Counter()
         self.repeated = 0
         self._repeated_ids: frozenset[int] | None = None  # hashes of the ids that several rows have
@@ -229,17 +230,19 @@ class PostTable(Dataset):
     def find_image(self, reference: str) -> tuple[str | None, str, str]:
         """Return the path of a local image; or the reason that there is none, and in words."""
         shown, path = reference[:_SHOWN], self.find_image_path(reference)
-        if self.tables.folder is None:
-            said = f"image: {shown}: isn't read from a store; give a web address or a data URI"
-            return None, "image in a store", said
         if path is None:
-            said = f"image: {shown}: lies outside {self.folder}, where image paths begin"
+            said = f"image: {shown}: lies outside {self.tables.store or self.folder}, where image paths begin"
             return None, "image outside the folder", said
         if file_exists(path):
             return str(path), "", ""
         if not self.is_illustrated:  # then the posts are their texts, with a warning
             return None, "", ""
-        return None, "image missing", f"image: {shown}: isn't in {self.folder}, or is no file"
+        return None, "image missing", f"image: {shown}: isn't in {self.tables.store or self.folder}, or is no file"
+
+    def fetch_images(self) -> None:
+        """Copy the images of a table in a store to this machine; errors as `copy_images`."""
+        if self.tables.store is not None and "image" in self.roles:
+            copy_images(self.tables.store, self._image_references(), self.tables.folder)
 
     def _image_references(self) -> Iterator[str]:
         column = self.roles.get("image")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import repeat
 from pathlib import Path, PurePath, PurePosixPath
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet")
 _EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _AT_A_TIME = 8  # files that are copied
-_LARGE = 100 * 1024 * 1024  # bytes, for which one waits
+LARGE = 100 * 1024 * 1024  # bytes, for which one waits
 
 
 class TableFiles(NamedTuple):
@@ -37,13 +36,15 @@ class TableFiles(NamedTuple):
         shown: what was given, for errors.
         name: what a run calls it: the name of the file or folder, wherever it lies.
         files: at least one.
-        folder: where image paths begin; None: in a store, of which no image is read.
+        folder: where image paths begin; of a table in a store, that of the copies.
+        store: the folder in the store where image paths begin; None: it is on this machine.
     """
 
     shown: str
     name: str
     files: tuple[TableFile, ...]
-    folder: Path | None
+    folder: Path
+    store: Location | None = None
 
     @classmethod
     def from_file(cls, path: Path) -> TableFiles:
@@ -81,7 +82,10 @@ def find_table_files(place: Location, copies: Path, tell: Callable[[str], None] 
         raise BadInput(
             f"data: {place}: there is no table in this folder; tables end in {', '.join(KINDS)} (or .gz after)"
         )
-    return TableFiles(place.shown, given.resolve().name if given else place.name, files, given)
+    if given is not None:
+        return TableFiles(place.shown, given.resolve().name, files, given)
+    alone = len(files) == 1 and not files[0].cells and files[0].shown == place.shown
+    return TableFiles(place.shown, place.name, files, copies / "images", place.parent if alone else place)
 
 
 def _walk_tables(folder: Path) -> Iterator[PurePath]:
@@ -114,10 +118,13 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
             if parts and not any(map(_is_hidden, parts)) and _is_table(parts[-1])
         }
     size = sum(each.size or 0 for each in chosen.values())
-    if size > _LARGE:
+    if size > LARGE:
         tell(f"copying {len(chosen):,} files, {size / 1024**2:,.0f} MB, from {place} to {copies}")
     places = [place.beneath(each.path) if parts else place for parts, each in chosen.items()]
-    copied = _copy_files(places, chosen.values(), copies)
+    # Not by its own name, which may be any text.
+    hashes = [hashlib.sha256(each.path.encode("utf-8", "replace")).hexdigest()[:24] for each in places]
+    to = [copies / f"{each}.table" for each in hashes]
+    copied = copy_files(list(zip(places, chosen.values(), to, strict=True)))
     return tuple(
         TableFile(path, each.shown, _partition_cells(parts))
         for path, each, parts in zip(copied, places, chosen, strict=True)
@@ -140,32 +147,32 @@ def _partition_cells(parts: tuple[str, ...]) -> Cells:
     return {name: None if value == _EMPTY_PARTITION else value for name, value in cells.items() if name != EXTRA}
 
 
-def _copy_files(places: Iterable[Location], found: Iterable[FileInfo], copies: Path) -> list[Path]:
-    """Copy files of a store to this machine. An error or Ctrl-C ends the other copies."""
+def copy_files(wanted: Sequence[tuple[Location, FileInfo, Path]]) -> list[Path]:
+    """Copy files of a store to these paths of this machine. An error or Ctrl-C ends the other copies."""
     given_up = Event()
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         try:
-            return list(pool.map(_copy_file, places, found, repeat(copies), repeat(given_up)))
+            return list(pool.map(lambda each: copy_file(each[0], each[1], each[2], given_up), wanted))
         except BaseException:
             given_up.set()
             raise
 
 
-def _copy_file(place: Location, found: FileInfo, copies: Path, given_up: Event) -> Path:
-    """Copy a file of a store to this machine, and return its path."""
-    # Not by its own name, which may be any text.
-    path = copies / f"{hashlib.sha256(place.path.encode('utf-8', 'replace')).hexdigest()[:24]}.table"
+def copy_file(place: Location, found: FileInfo, path: Path, given_up: Event) -> Path:
+    """Copy a file of a store to this path, unless it is there with the same size and time, and return the path."""
     try:
         if path.exists() and (held := path.stat()).st_size == found.size and held.st_mtime_ns == found.mtime_ns:
             return path
-        copies.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         fetch(place, path, given_up.is_set)
         if found.mtime_ns is not None:
             os.utime(path, ns=(found.mtime_ns, found.mtime_ns))
     except Unreachable:
         raise
     except OSError as error:
-        raise BadInput(f"data: {place}: can't be copied to {copies}: {error.strerror or error}; make room") from error
+        raise BadInput(
+            f"data: {place}: can't be copied to {path.parent}: {error.strerror or error}; make room"
+        ) from error
     return path
 
 
