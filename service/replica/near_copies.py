@@ -68,13 +68,13 @@ class NearCopies:
     async def count(self, case_ids: Iterable[str]) -> dict[str, int]:
         """Return, for each of these waiting cases that has near-copies, how many."""
         waiting = await self._sign_waiting()
-        found = {case_id: len(_near(case_id, waiting)) for case_id in case_ids if case_id in waiting}
+        found = {case_id: len(_find_near_ids(case_id, waiting)) for case_id in case_ids if case_id in waiting}
         return {case_id: number for case_id, number in found.items() if number}
 
     async def find(self, case_id: str) -> list[NearCopy]:
         """Return the near-copies of a waiting case, the same texts first; none where it doesn't wait."""
         waiting = await self._sign_waiting()
-        return await self.compare(case_id, _near(case_id, waiting) if case_id in waiting else [])
+        return await self.compare(case_id, _find_near_ids(case_id, waiting) if case_id in waiting else [])
 
     async def compare(self, case_id: str, others: Iterable[str]) -> list[NearCopy]:
         """Return these waiting cases as they are beside another, the same texts first; at most fifty."""
@@ -112,7 +112,7 @@ def _sign(row: JSON) -> _Signed:
     return _Signed(signature, (sha, row["policy_sha"]) if comparable else None)
 
 
-def _near(case_id: str, waiting: Mapping[str, _Signed]) -> list[str]:
+def _find_near_ids(case_id: str, waiting: Mapping[str, _Signed]) -> list[str]:
     own = waiting[case_id]
     if own.kind is None:
         return []
