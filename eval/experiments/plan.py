@@ -191,3 +191,20 @@ def run_plan(plan: ExperimentPlan, options: RunOptions, announce: Callable[[str]
         folder = plan.out / name
         columns[name] = read_columns(folder) if (folder / RUN).exists() else None
     return ExperimentProgress(tallies, build_table(plan.experiment, columns, plan.gaps))
+
+
+async def open_evaluations(evaluations: Mapping[str, Evaluation], out: Path) -> tuple[ReadyRun, ...]:
+    """Return the run of each evaluation, checked, in its folder within `out`, so that what it takes can be estimated.
+
+    Raises:
+        BadInput: a graph, a model, a setting or the data is wrong.
+    """
+    environment, ready = (await current_registry()).environment, []
+    for name, evaluation in evaluations.items():
+        run = evaluation.plan_run()
+        context = context_from(run.settings)
+        rehearsed = await is_rehearsed(context, environment)
+        pins = await collect_pins(run.graph, context)
+        planned = PlannedRun(name, "", run.dataset, "", "", {})
+        ready.append(open_ready_run(planned, evaluation, out, pins, rehearsed=rehearsed))
+    return tuple(ready)

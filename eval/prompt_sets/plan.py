@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tribunal.contents import keep_files_read
-from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, name_folder, prepare_run, run_series
-from tribunal.eval.experiments.experiment import PlannedRun
-from tribunal.eval.experiments.plan import ReadyRun, is_rehearsed, open_ready_run
+from tribunal.eval.experiments.plan import ReadyRun, open_evaluations
 from tribunal.eval.prompt_sets.differences import (
     SHIPPED,
     exchange_prompt,
@@ -23,10 +21,8 @@ from tribunal.eval.prompt_sets.differences import (
 from tribunal.eval.prompt_sets.locked_split import find_test_split, list_tuning_notes
 from tribunal.eval.runs.final_looks import count_look
 from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.runs.pins import collect_pins
 from tribunal.eval.runs.tally import RunTally
 from tribunal.graphs import graph as load_graph
-from tribunal.models.registry import current_registry
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON
 from tribunal.systems import system_of
@@ -104,7 +100,9 @@ def plan_comparison(
         exchanged[called := _run_name("A with B", name)] = name
         write_prompt_set(out / _SETS / called, exchange_prompt(one, other, name, system))
         folders[called] = str(out / _SETS / called)
-    ready = asyncio.run(_open_runs({name: _with_prompts(wanted, out, each) for name, each in folders.items()}, out))
+    ready = asyncio.run(
+        open_evaluations({name: _with_prompts(wanted, out, each) for name, each in folders.items()}, out)
+    )
     notes = () if test_split is not None else tuple(list_tuning_notes(prepared.dataset))
     return ComparisonPlan(one, other, out, ready, exchanged, prepared.held["data"], test_split, notes)
 
@@ -116,18 +114,6 @@ def _run_name(side: str, name: str) -> str:
 def _with_prompts(wanted: Evaluation, out: Path, prompts: str | None) -> Evaluation:
     settings = {"cache": str(out / CACHE), **wanted.settings, **({"prompts": prompts} if prompts else {})}
     return wanted.model_copy(update={"settings": settings})
-
-
-async def _open_runs(evaluations: Mapping[str, Evaluation], out: Path) -> tuple[ReadyRun, ...]:
-    environment, ready = (await current_registry()).environment, []
-    for name, evaluation in evaluations.items():
-        run = evaluation.plan_run()
-        context = context_from(run.settings)
-        rehearsed = await is_rehearsed(context, environment)
-        pins = await collect_pins(run.graph, context)
-        planned = PlannedRun(name, "", run.dataset, "", "", {})
-        ready.append(open_ready_run(planned, evaluation, out, pins, rehearsed=rehearsed))
-    return tuple(ready)
 
 
 @keep_files_read()

@@ -161,6 +161,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "prompts other_prompts --data few.csv --out new --graph arcade",
         {"first": "prompts", "second": "other_prompts", "data": "few.csv", "out": "new"},
     ),
+    "compare": (
+        "setups.toml --on few.csv --out new",
+        {"setups": "setups.toml", "on": "few.csv", "out": "new"},
+    ),
     "prompts import": ("h-vli published new", {"clone": "published", "to": "new"}),
     "prompts leaks": (
         "prompts --data few.csv --hashes few.hashes",
@@ -202,7 +206,7 @@ SETTINGS = [
 OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
 OF_PRICES = (
     "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
-    "experiment plan", "experiment run", "prompts compare",
+    "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
@@ -210,7 +214,7 @@ NO_DATABASE = {
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
     "policy show", "policy import", "policy export", "policy try", "prompts export", "prompts check",
-    "prompts compare", "prompts leaks", "prompts import", "evidence show", "evidence list",
+    "prompts compare", "compare", "prompts leaks", "prompts import", "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {

@@ -61,6 +61,8 @@ def make_sound_files(folder: Path) -> None:
     (folder / "spec.toml").write_text(SPEC)
     shutil.copyfile(PROMPTS / "policies" / "h-vli.toml", folder / "policy.toml")
     (folder / "policy.md").write_text(export_markdown_policy(load_policy("h-vli")), "utf-8")
+    setups = '[setups.one]\ngraph = "baseline"\n[setups.two]\ngraph = "baseline"\n'
+    (folder / "setups.toml").write_text(setups)
     sweep = 'dataset = "table"\ndata = "few.csv"\nout = "swept"\n[grid]\ngraph = ["baseline"]\n'
     (folder / "sweep.toml").write_text(sweep)
     (folder / "prompts" / "arcade").mkdir(parents=True)

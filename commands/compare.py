@@ -1,0 +1,124 @@
+"""`tribunal compare`: setups on the same decided posts, and which one is worth its price."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tribunal.commands import shared_options as shared
+from tribunal.commands.completing import dataset_names
+from tribunal.commands.errors import ask_to_go_on
+from tribunal.commands.options import parse_pairs
+from tribunal.commands.printing import format_share, print_template
+from tribunal.commands.run_options import (
+    end_run,
+    parse_data,
+    read_price_table,
+    report_output_errors,
+    watch_run,
+    with_engine,
+)
+from tribunal.terminal import print_table, say, say_json
+
+if TYPE_CHECKING:
+    from tribunal.schema import JSON
+
+
+@with_engine
+def compare_setups(
+    setups: Annotated[Path, typer.Argument(metavar="SETUPS", help="The setups: a TOML file (docs/decided_cases.md).")],
+    on: Annotated[
+        list[str],
+        typer.Option(
+            "--on", metavar="PATH", help="Posts that people decided: a table, or with --dataset a data set's files."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")],
+    dataset: Annotated[
+        str, typer.Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
+    ] = "table",
+    split: shared.Split = None,
+    columns: shared.Columns = None,
+    labels: shared.Labels = None,
+    samples: shared.Samples = None,
+    seed: shared.Seed = None,
+    skip_missing_images: shared.SkipMissingImages = False,
+    cluster: shared.Cluster = None,
+    in_flight: shared.InFlight = 16,
+    retry: shared.Retry = None,
+    prices: shared.PriceTable = None,
+    yes: shared.Yes = False,
+    as_json: shared.AsJson = False,
+    *,
+    carried: dict[str, Any],
+) -> None:
+    """Run setups (graphs with their models) on posts that people decided, and compare what they get wrong and cost.
+
+    It first says what they take, and asks. The same command goes on where it stopped. The runs are ordinary ones:
+    tribunal report, view and metrics read them.
+    """
+    from tribunal.plugins import require_extra
+
+    require_extra("compare", "eval")
+    from tribunal.commands.experiment_shown import print_run_costs
+    from tribunal.eval.evaluate import Evaluation, run_series, summarize_run
+    from tribunal.eval.experiments.estimate import CallPace, estimate_runs
+    from tribunal.eval.experiments.plan import open_evaluations
+    from tribunal.eval.setups.comparison import PAGE, compare_setups, plan_setups, write_setups
+    from tribunal.eval.setups.setups_file import read_setups
+
+    held = read_setups(setups)
+    wanted = Evaluation(
+        graph="baseline", dataset=dataset, data=parse_data(on), settings={}, split=split,
+        columns=parse_pairs(columns, "columns", "ROLE=NAME"), labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
+        samples=samples, seed=seed, skip_missing_images=skip_missing_images,
+    )  # fmt: skip
+    evaluations = plan_setups(held, wanted, out)
+    ready = asyncio.run(open_evaluations(evaluations, out))
+    table, estimates = read_price_table(prices), estimate_runs(ready, [out])
+    print_run_costs("compare_plan", estimates, CallPace(in_flight), table, aside=True)
+    spends = any((each.decisions_left or retry) and not each.rehearsed for each in ready)
+    ask_to_go_on("compare", yes=yes or not spends)
+    with watch_run(table, quiet=as_json, in_flight=in_flight, retry=retry, **carried) as options:
+        ran = run_series(
+            list(evaluations.items()), out, options, lambda text: None if as_json else say(text, aside=True)
+        )
+    with report_output_errors(ran[-1][1]):
+        compared = compare_setups(held, out, table, cluster=cluster)
+        write_setups(out, compared)
+        if as_json:
+            runs = [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran]
+            say_json({**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None})
+        else:
+            _print_setups(compared, out / PAGE)
+    end_run(*(tally for _, tally in ran))
+
+
+def _print_setups(compared: JSON, page: Path) -> None:
+    rows = [
+        (
+            name, each["graph"], each["posts"], format_share(each["agreement"]["value"]),
+            format_share(each["missed_hate"]["value"]), format_share(each["wrong_removals"]["value"]),
+            f"{each['calls']:.1f}", f"{each['tokens']:,.0f}",
+            "–" if each["money_per_1000"] is None else f"{each['money_per_1000']:.2f}",
+            "–" if each["hours_per_1000"] is None else f"{each['hours_per_1000']:.1f}",
+        )
+        for name, each in compared["setups"].items()
+    ]  # fmt: skip
+    heads = (
+        "setup",
+        "graph",
+        "posts",
+        "agree",
+        "missed hate",
+        "wrong removals",
+        "calls",
+        "tokens",
+        "money/1000",
+        "hours/1000",
+    )
+    print_table(heads, rows)
+    print_template("compare", c=compared, page=str(page))

@@ -1,0 +1,1 @@
+"""Compare setups, each a graph with its models and settings, on the same decided posts, and recommend one."""

@@ -1,0 +1,47 @@
+"""The file of `tribunal compare`: which setups are compared, and what a reviewer's time is."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from tribunal.context import describe_validation_error
+from tribunal.errors import BadInput
+from tribunal.files import read_text
+from tribunal.schema import Frozen
+
+MOST_SETUPS = 12
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
+
+
+class Setup(Frozen):
+    """A graph with its settings."""
+
+    graph: str
+    says: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class SetupsFile(Frozen):
+    """The setups by name, the settings that all share, and the seconds that a reviewer takes for a case."""
+
+    setups: dict[Name, Setup] = Field(min_length=2, max_length=MOST_SETUPS)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    seconds_per_case: float = Field(default=30.0, gt=0, le=86_400)
+
+
+def read_setups(path: Path) -> SetupsFile:
+    """Read a file of setups.
+
+    Raises:
+        BadInput: it can't be read, is no TOML, or lacks or misnames something.
+    """
+    try:
+        return SetupsFile.model_validate(tomllib.loads(read_text(path)))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"setups: {path}: can't be read: {error}; give a TOML file (docs/decided_cases.md)") from error
+    except ValidationError as error:
+        raise BadInput(f"setups: {path}: {describe_validation_error(error)}") from None
