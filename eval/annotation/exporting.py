@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -58,6 +58,10 @@ class OneSidePlan(SamplePlan):
                 yield Sample(id=sample.id, text=sample.text, language=sample.language)
             elif self._side == "image" and sample.image:
                 yield Sample(id=sample.id, image=sample.image)
+
+    def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
+        """Yield the posts that aren't done, each with its place among those that have this side."""
+        return ((place, sample) for place, sample in enumerate(self) if not is_done(place))
 
 
 def read_priors(folder: Path) -> dict[str, ModelPrior]:

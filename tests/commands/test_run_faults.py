@@ -8,7 +8,8 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -254,12 +255,23 @@ def process(
     )
 
 
-def test_a_disk_that_is_full_at_the_summary_loses_nothing(tmp_path: Path) -> None:
+@contextmanager
+def unwritable(file: Path) -> Iterator[None]:
+    """A folder stands where a file is to be written."""
+    file.unlink(missing_ok=True)
+    file.mkdir()
+    yield
+    file.rmdir()
+
+
+def test_a_summary_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:
     with ScriptedServer(lambda request: ANSWER) as server:
         command = evaluation(tmp_path, 2, "--json")
-        stopped = here(server, command, most=5000)
+        assert here(server, [*command, "--run-max-calls", "1"]).exit_code == 1
+        with unwritable(tmp_path / "run" / "metrics.json"):
+            stopped = here(server, command)
         assert stopped.exit_code == 1, stopped.stderr
-        assert "metrics.json: can't be written: File too large; make room" in stopped.stderr
+        assert "metrics.json: can't be written: Is a directory" in stopped.stderr
         assert "all 2 results are saved. Run the same command again to finish" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert json.loads(stopped.stdout)["metrics"]["n"] == 2
@@ -282,7 +294,8 @@ def test_measures_of_an_earlier_moment_are_never_printed_as_those_of_now(tmp_pat
         assert here(server, command).exit_code == 1
         assert held(tmp_path, "metrics.json")["n"] == 1
         lock["on"] = False
-        stopped = here(server, command, most=5000)
+        with unwritable(tmp_path / "run" / "metrics.json"):
+            stopped = here(server, command)
     assert stopped.exit_code == 1, stopped.stderr
     assert json.loads(stopped.stdout)["metrics"]["n"] == 2
 
@@ -312,7 +325,7 @@ def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str,
 
 
 def test_a_batch_whose_rows_can_t_be_written_keeps_its_results(tmp_path: Path) -> None:
-    evaluation(tmp_path, 3)
+    evaluation(tmp_path, 120)  # so that results take more room than run.json
     command = ["batch", "posts.csv", "--out", "out.jsonl", "--graph", "baseline", "--model", "openai:scripted"]
     with ScriptedServer(lambda request: ANSWER) as server:
         probe = here(server, [*command[:3], "probe.jsonl", *command[4:]])
@@ -322,8 +335,8 @@ def test_a_batch_whose_rows_can_t_be_written_keeps_its_results(tmp_path: Path) -
         before = len(server.requests)
         stopped = here(server, command, most=room + 20)
         assert stopped.exit_code == 1, stopped.stderr
-        assert "out.jsonl: can't be written: File too large; make room; all 3 results are saved" in stopped.stderr
+        assert "out.jsonl: can't be written: File too large; make room; all 120 results are saved" in stopped.stderr
         assert not (tmp_path / "out.jsonl").exists()
         assert here(server, command).exit_code == 0
-        assert len(server.requests) == before + 3
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+        assert len(server.requests) == before + 120
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 120

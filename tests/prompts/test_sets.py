@@ -91,7 +91,7 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
     )
     assert made.render("arcade/classifier", {"categories": ours("A, B")}) == "Decide.\n\nWhich one of A, B?"
     assert made.render("predict/judge", {"debate": quote("opening", "left out on purpose")}) == "Hate or not?"
-    own = {"hate": ours("h"), "not_hate": ours("n"), "label_first": False, "sure": False}
+    own = {"hate": ours("h"), "not_hate": ours("n"), "label_first": False, "sure": False, "clauses": ()}
     assert made.render("predict/base", own) == shipped_prompts().render("predict/base", own)
     assert made.name == "mine"
     assert made.sha != shipped_prompts().sha

@@ -186,7 +186,7 @@ def _columns_beside(row: JSON, record: JSON) -> list[str]:
         columns = record_columns(Record.model_validate(record), keep=bool(row["keep"]))
     except ValidationError:  # of an older version: its hash is right
         columns = {name: record.get(name) for name in TOLD}
-    return [name for name, value in columns.items() if row[name] != value]
+    return [name for name, value in columns.items() if name in _READ and row[name] != value]
 
 
 def _is_cancelled(record: Any) -> bool:
