@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.files import read_text
 from tribunal.schema import Frozen
+from tribunal.text import parse_toml
 
 MOST_SETUPS = 12
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
@@ -40,8 +40,8 @@ def read_setups(path: Path) -> SetupsFile:
         BadInput: it can't be read, is no TOML, or lacks or misnames something.
     """
     try:
-        return SetupsFile.model_validate(tomllib.loads(read_text(path)))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"setups: {path}: can't be read: {error}; give a TOML file (docs/decided_cases.md)") from error
+        return SetupsFile.model_validate(parse_toml(read_text(path)))
     except ValidationError as error:
         raise BadInput(f"setups: {path}: {describe_validation_error(error)}") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"setups: {path}: can't be read: {error}; give a TOML file (docs/decided_cases.md)") from error

@@ -32,7 +32,7 @@ from tribunal.times import format_date
 
 router = APIRouter()
 CaseId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
-_FIELDS = ("category", "note", "question")
+_FIELDS = ("category", "note", "question", "clauses")
 _EDGE = 1600  # pixels of an image's longest side
 # A picture is looked at by itself: nothing in it may do anything.
 _OF_AN_IMAGE = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
@@ -207,6 +207,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         post_drawn=view and draw_fragment(view, part="post"),
         trial_drawn=view and not blind and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
+        clauses=policy.clauses if policy else (), cited=() if blind else verdict.get("clauses") or (),
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)

@@ -13,6 +13,7 @@ from tribunal.cases import waiting_cases as notes
 from tribunal.cases.problem import Problem
 from tribunal.cases.waiting_cases import names_of_person
 from tribunal.errors import BadInput
+from tribunal.nodes.clauses import clause_list
 from tribunal.prompts.policy import Policy, translate_policy
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
@@ -62,13 +63,14 @@ def read_decision(visit: DeskVisit, action: str) -> JSON:
         if not question:
             raise Problem("bad_input", "question: is empty; write a question for the model")
         return {"action": action, "question": question}
+    clauses = clause_list(visit.text("clauses"))
     if action == "accept":
-        return {"action": action, "note": note}
+        return {"action": action, "note": note, "clauses": clauses}
     if not category:
         raise Problem("bad_input", "category: choose a category")
     if not note:
         raise Problem("bad_input", "note: say why, or choose a reason; it becomes the explanation")
-    return {"action": action, "note": note, "category": category}
+    return {"action": action, "note": note, "category": category, "clauses": clauses}
 
 
 async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Response:
@@ -136,7 +138,7 @@ async def _decide_one(
     if blind:
         noted |= {"blind": True, "court": court}
         if decision["action"] == "change" and decision["category"] == court:
-            decision = {"action": "accept", "note": decision["note"]}
+            decision = {"action": "accept", "note": decision["note"], "clauses": decision["clauses"]}
     return await visit.replica.reviews.decide(
         row["id"], visit.person, decision, question, visit.who, leads=visit.leads,
         undo_seconds=visit.replica.options.desk_undo, noted=noted,

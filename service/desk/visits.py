@@ -33,7 +33,7 @@ Role = Literal["reviewer", "lead", "auditor"]
 EVERYBODY: tuple[Role, ...] = ("reviewer", "lead", "auditor")
 MOST_WORDS = 10_000  # characters of a note, a question or a reason
 # Fields that hold a person's own words, or what they chose.
-TYPED_FIELDS = ("note", "question", "category", "canned", "words", "reason", "context")
+TYPED_FIELDS = ("note", "question", "category", "canned", "clauses", "words", "reason", "context")
 _FORM = "application/x-www-form-urlencoded"
 _SCOPES: dict[Role, Scope] = {"lead": "lead", "reviewer": "review", "auditor": "audit"}
 

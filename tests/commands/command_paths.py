@@ -18,6 +18,7 @@ SKIPPED = {
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
     "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
     "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
+    "cases list image", "review list image",  # with or without one
     "cascade plan first_look",  # refused by its name
 }  # fmt: skip
 DATABASE = "data/service.sqlite"
