@@ -134,7 +134,9 @@ async def search_cases(visit: AnyVisit) -> Response:
         if given["outcome"] and given["outcome"] not in OUTCOMES:
             raise Problem("bad_input", f"outcome: unknown; it is one of {', '.join(OUTCOMES)}")
         query = CaseFilter.model_validate(filled | parse_days(given))
-        rows = await case_queries.search_cases(visit.replica.store, query, reviewed=not visit.sees_all, before=before)
+        rows = await case_queries.search_cases(
+            visit.replica.store, query, reviewed=not visit.sees_all, before=before, blind=visit.hides_verdicts
+        )
     except Problem as problem:
         wrong, status = problem.message, problem.status
     older = urlencode({**filled, "before": rows[-1]["id"]}) if len(rows) == PAGE else None

@@ -63,12 +63,17 @@ class QueueCounts(Frozen):
     lines: int
 
 
-async def search_cases(store: Store, query: CaseFilter, *, reviewed: bool, before: str | None) -> list[JSON]:
+async def search_cases(
+    store: Store, query: CaseFilter, *, reviewed: bool, before: str | None, blind: bool = False
+) -> list[JSON]:
     """Return a page of cases, the newest first, each with the beginning of its post.
 
-    Those that are `reviewed` alone have to be decided by a person, or have been.
+    Those that are `reviewed` alone have to be decided by a person, or have been. To whoever is `blind` a search by
+    category doesn't tell the models' verdict on those that wait.
     """
     theirs = [or_(cases.c.question.is_not(None), cases.c.reviewer.is_not(None))] if reviewed else []
+    if blind and query.category is not None:
+        theirs.append(cases.c.question.is_(None))
     columns = [*(cases.c[name] for name in _SEARCH_COLUMNS), func.substr(post_text(store), 1, _EXCERPT).label("text")]
     return await find_cases(store, query, *theirs, before=before, limit=PAGE, columns=columns)
 

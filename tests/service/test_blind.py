@@ -28,6 +28,9 @@ async def test_no_page_tells_the_verdict_before_one_decides(database: str) -> No
         queue = await kim.get("/desk/queue?category=NotHate&sort=most+sure&surer=0.9")
         assert len(queue.tree.xpath("//a[@data-row]")) == 2, "a filter by the verdict would tell it"
         assert "Model verdict" not in queue.words
+        for category in ("NotHate", "Racist", "Religious"):
+            found = await kim.get(f"/desk/search?category={category}")
+            assert found.tree.xpath("//a[@data-row]") == []
         seen = []
         for case_id, text in ((hate, HATE), (fine, FINE)):
             await kim.get(f"/desk/cases/{case_id}")
