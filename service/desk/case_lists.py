@@ -15,7 +15,7 @@ from tribunal.cases.case_search import CaseFilter
 from tribunal.cases.problem import Problem
 from tribunal.context import describe_validation_error
 from tribunal.service.desk.pages import parse_days
-from tribunal.service.desk.visits import AnyVisit, DeskVisit, OverseerVisit, ReviewerVisit
+from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit
 from tribunal.service.replica import case_queries
 from tribunal.service.replica.case_queries import PAGE, VERDICT_FILTERS, QueueFilter
 from tribunal.service.replica.figures import DayFigures, TimeSpan, count_figures
@@ -122,6 +122,17 @@ async def end_break(visit: ReviewerVisit) -> Response:
 async def show_help(visit: AnyVisit) -> Response:
     """Show the keyboard shortcuts, and how a case is decided."""
     return visit.page("help.html.jinja", title="Keyboard shortcuts and help")
+
+
+@router.post("/blur")
+async def switch_blur(visit: AnyVisit) -> Response:
+    """Blur the texts of posts in this browser from now on, or no longer."""
+    answer = visit.go("/help")
+    if visit.blurs_texts:
+        Cookies(visit.request).delete(answer, "blur")
+    else:
+        Cookies(visit.request).write(answer, "blur", "1")
+    return answer
 
 
 @router.get("/search")

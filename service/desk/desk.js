@@ -45,6 +45,14 @@
     reason.addEventListener("change", () => fill(reason.value));
   }
 
+  // Texts that are blurred by the reader's own choice: the key shows all, or blurs them again; a click shows one.
+  const blurred = () => document.querySelectorAll(".blurred :is(.case-words, .searched, .clip, .copies [dir], .case-facts .words)");
+  const showTexts = () => {
+    const all = [...blurred()], show = !all.every((each) => each.classList.contains("shown-text"));
+    for (const each of all) each.classList.toggle("shown-text", show);
+  };
+  for (const each of blurred()) each.addEventListener("click", () => each.classList.add("shown-text"));
+
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.key === "Escape" && typing(document.activeElement)) { document.activeElement.blur(); return; }
@@ -52,6 +60,7 @@
     if (/^[1-9]$/.test(event.key)) { if (choose(Number(event.key))) event.preventDefault(); return; }
     if (event.key === "j" || event.key === "k") { event.preventDefault(); move(event.key === "j" ? 1 : -1); return; }
     if (event.key.length !== 1) return;
+    if (event.key === "b" && document.documentElement.classList.contains("blurred")) { showTexts(); return; }
     const box = event.key === "x" && document.activeElement.closest("tr")?.querySelector("input[type=checkbox]");
     if (box) { event.preventDefault(); box.click(); return; }
     if (event.key === "i") {

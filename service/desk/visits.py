@@ -123,6 +123,11 @@ class DeskVisit:
         self.sees_all = role != "reviewer" or session.who.may("audit")
 
     @property
+    def blurs_texts(self) -> bool:
+        """Return whether the texts of posts are blurred in this browser until they ask for them."""
+        return Cookies(self.request).read("blur") == "1"
+
+    @property
     def hides_verdicts(self) -> bool:
         """Return whether they see the model verdict of a case only once they have decided it."""
         return self.decides and self.replica.options.desk_verdict == "after"

@@ -171,6 +171,36 @@ async def test_by_keyboard_alone_and_two_at_once(chromium: Browser, tmp_path: Pa
         assert "a quotation, see the title" in [each["record"]["explanation"] for each in decided]
 
 
+async def test_rows_are_ticked_by_key_and_with_shift_and_texts_shown_by_key(chromium: Browser, tmp_path: Path) -> None:
+    async with (
+        listening(sqlite(tmp_path), **ALL, desk_undo=600.0) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+        browsing(chromium, url) as kim,
+    ):
+        for number, text in enumerate(("Good morning!", "I like tea.", "It rains here.", "See you at the lake.")):
+            await post(client, text, post_id=f"post-{number}", language="en")
+        await sign_in(kim, "kim")
+        await kim.keyboard.press("j")
+        await kim.keyboard.press("x")
+        boxes = kim.locator("input[form=together]")
+        await boxes.nth(2).click(modifiers=["Shift"])
+        assert [await boxes.nth(number).is_checked() for number in range(4)] == [True, True, True, False]
+        await is_sound(kim)
+        await kim.keyboard.press("g")
+        await kim.keyboard.press("Enter")
+        await is_at(kim, "Post post-0")
+        here = kim.url
+        await kim.locator("summary", has_text="2 more posts like this wait: 2 ticked").click()
+        await is_sound(kim)
+        await kim.goto(f"{url}/desk/help")
+        await kim.get_by_role("button", name="Blur texts").click()
+        await kim.goto(here)
+        blur = "getComputedStyle(document.querySelector('.case-words')).filter"
+        assert await kim.evaluate(blur) == "blur(6px)"
+        await kim.keyboard.press("b")
+        assert await kim.evaluate(blur) == "none"
+
+
 async def test_a_number_and_enter_decide_and_undo_takes_it_back(chromium: Browser, tmp_path: Path) -> None:
     async with (
         listening(sqlite(tmp_path), **ALL, desk_undo=600.0) as url,

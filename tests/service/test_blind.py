@@ -65,3 +65,18 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
         board = await kim.get("/desk/board")
         assert "Decided without having seen the model verdict: 1 case, 0.0 % agree with it" in board.words
+
+
+async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:
+    async with serving(database, **ALL) as client:
+        await post(client, FINE, post_id="p-0")
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await kim.send(at="/next")
+        assert "blurred" not in str(kim.page.tree.get("class"))
+        await kim.get("/desk/help")
+        blurred = await kim.send(at="/blur")
+        assert "Texts of posts are blurred in this browser." in blurred.words
+        assert (await kim.get("/desk/queue")).tree.get("class") == "blurred"
+        await kim.get("/desk/help")
+        assert (await kim.send(at="/blur")).tree.get("class") is None
