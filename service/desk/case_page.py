@@ -24,6 +24,7 @@ from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
 from tribunal.service.desk.decisions import decides_blind, list_choices, submit_decision
 from tribunal.service.desk.pages import HEADERS
+from tribunal.service.desk.translation import translate_post
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.store import audit as audit_log
@@ -97,6 +98,8 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
                 await replica.reviews.skip(case_id, person, who)
             case "escalate":
                 await replica.reviews.escalate(case_id, person, visit.text("note"), who)
+            case "translate" if visit.replica.options.desk_translator:
+                return await _render_case(visit, case_id, FormResult(), translation=await _translate(visit, case_id))
             case "note":
                 await notes.write_note(replica.store, case_id, person, visit.text("note"), who)
             case _:
@@ -159,7 +162,18 @@ async def find_visible_case(visit: DeskVisit, case_id: str) -> JSON:
     return row
 
 
-async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Response:
+async def _translate(visit: DeskVisit, case_id: str) -> str:
+    """Return the machine translation of a post's text, where it has one."""
+    row, options = await visit.replica.case_store.case(case_id), visit.replica.options
+    text = str((row["post"] or {}).get("text") or "")
+    if not text.strip():
+        raise Problem("bad_input", "translation: the post has no text")
+    return await translate_post(str(options.desk_translator), text, row["language"], options.desk_language)
+
+
+async def _render_case(
+    visit: DeskVisit, case_id: str, result: FormResult, *, translation: str | None = None
+) -> Response:
     row, store = await find_visible_case(visit, case_id), visit.replica.store
     record = Record.model_validate(row["record"]) if row["record"] and "cancelled" not in row["record"] else None
     claimed, mine = visit.claim_of(row)
@@ -207,6 +221,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         post_drawn=view and draw_fragment(view, part="post"),
         trial_drawn=view and not blind and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
+        translation=translation, translates=bool(visit.replica.options.desk_translator),
         clauses=policy.clauses if policy else (), cited=() if blind else verdict.get("clauses") or (),
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
