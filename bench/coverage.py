@@ -22,7 +22,7 @@ _TOGETHER = 0.5  # the chance that a cluster's posts are all right, or all wrong
 _SIZE = 4  # posts a cluster, on the mean
 
 
-class _Held(NamedTuple):
+class _Coverage(NamedTuple):
     inside: float
     below: float
     above: float
@@ -79,7 +79,7 @@ def coverage(quick: bool) -> None:
 def _row(population: _Population, posts: int, draws: int, *, clustered: bool) -> list[str]:
     random = np.random.default_rng(posts)
     true = _true(population)
-    held: dict[str, list[_Held]] = defaultdict(list)
+    held: dict[str, list[_Coverage]] = defaultdict(list)
     many = []
     for _ in range(draws):
         cluster = _clusters(random, posts) if clustered else np.arange(posts)
@@ -132,15 +132,15 @@ def _side(truth: Ints, answer: Ints) -> ComparedSide:
     )
 
 
-def _holds(interval: list[float] | None, value: float) -> _Held:
-    """Whether it holds the value, lies below it, and lies above it; nan where there is no interval."""
+def _holds(interval: list[float] | None, value: float) -> _Coverage:
+    """Return whether an interval holds the value, lies below it, and lies above it; nan where there is none."""
     if interval is None:
-        return _Held(np.nan, np.nan, np.nan)
+        return _Coverage(np.nan, np.nan, np.nan)
     below, above = interval[1] + 1e-12 < value, value < interval[0] - 1e-12
-    return _Held(float(not (below or above)), float(below), float(above))
+    return _Coverage(float(not (below or above)), float(below), float(above))
 
 
-def _as_cell(held: list[_Held]) -> str:
+def _as_cell(held: list[_Coverage]) -> str:
     inside, below, above = np.nanmean(held, axis=0)
     return f"{inside:.1%} ({100 * below:.1f}, {100 * above:.1f})"
 

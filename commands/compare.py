@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.completing import dataset_names
 from tribunal.commands.errors import ask_to_go_on
 from tribunal.commands.options import parse_pairs
 from tribunal.commands.printing import format_share, print_template
@@ -36,10 +35,8 @@ def compare_setups(
             "--on", metavar="PATH", help="Posts that people decided: a table, or with --dataset a data set's files."
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")],
-    dataset: Annotated[
-        str, typer.Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
-    ] = "table",
+    out: shared.ComparisonFolder,
+    dataset: shared.ComparedDataset = "table",
     split: shared.Split = None,
     columns: shared.Columns = None,
     labels: shared.Labels = None,
@@ -63,7 +60,7 @@ def compare_setups(
     from tribunal.plugins import require_extra
 
     require_extra("compare", "eval")
-    from tribunal.commands.experiment_shown import print_run_costs
+    from tribunal.commands.experiment_shown import print_run_costs, will_spend
     from tribunal.eval.evaluate import Evaluation, run_series, summarize_run
     from tribunal.eval.experiments.estimate import CallPace, estimate_runs
     from tribunal.eval.experiments.plan import open_evaluations
@@ -80,8 +77,7 @@ def compare_setups(
     ready = asyncio.run(open_evaluations(evaluations, out))
     table, estimates = read_price_table(prices), estimate_runs(ready, [out])
     print_run_costs("compare_plan", estimates, CallPace(in_flight), table, aside=True)
-    spends = any((each.decisions_left or retry) and not each.rehearsed for each in ready)
-    ask_to_go_on("compare", yes=yes or not spends)
+    ask_to_go_on("compare", yes=yes or not will_spend(ready, retry))
     with watch_run(table, quiet=as_json, in_flight=in_flight, retry=retry, **carried) as options:
         ran = run_series(
             list(evaluations.items()), out, options, lambda text: None if as_json else say(text, aside=True)
@@ -108,17 +104,6 @@ def _print_setups(compared: JSON, page: Path) -> None:
         )
         for name, each in compared["setups"].items()
     ]  # fmt: skip
-    heads = (
-        "setup",
-        "graph",
-        "posts",
-        "agree",
-        "missed hate",
-        "wrong removals",
-        "calls",
-        "tokens",
-        "money/1000",
-        "hours/1000",
-    )
-    print_table(heads, rows)
+    heads = ("setup", "graph", "posts", "agree", "missed hate", "wrong removals", "calls", "tokens")
+    print_table((*heads, "money/1000", "hours/1000"), rows)
     print_template("compare", c=compared, page=str(page))

@@ -202,13 +202,13 @@ def run(
     carried: dict[str, Any],
 ) -> None:
     """Run an experiment, and write its table beside the paper's. Plans and asks first; the same command goes on."""
-    from tribunal.commands.experiment_shown import print_plan, print_table_of_paper
+    from tribunal.commands.experiment_shown import print_plan, print_table_of_paper, will_spend
     from tribunal.eval.evaluate import summarize_run
     from tribunal.eval.experiments.plan import run_plan
     from tribunal.eval.experiments.table import write_table
 
     print_plan(*planned, aside=True)
-    spends = any((each.ready.decisions_left or retry) and not each.ready.rehearsed for each in planned.estimates)
+    spends = will_spend((each.ready for each in planned.estimates), retry)
     ask_to_go_on("experiment run", yes=yes or not spends)
     running: dict[str, Any] = {"in_flight": planned.pace.in_flight, "retry": retry, **carried}
     out = planned.plan.out

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tribunal.eval.experiments.estimate import CallPace, RunEstimate
     from tribunal.eval.experiments.experiment import Experiment
-    from tribunal.eval.experiments.plan import ExperimentPlan
+    from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
     from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable
     from tribunal.eval.runs.prices import Prices
     from tribunal.schema import JSON
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _UNBOUND = 10_000  # columns
 Row = tuple[Sequence[str], bool]  # its cells, and whether they are bold
+
+
+def will_spend(runs: Iterable[ReadyRun], retry: object) -> bool:
+    """Return whether one of these runs has a post left, or tried again, that a real model answers."""
+    return any((each.decisions_left or retry) and not each.rehearsed for each in runs)
 
 
 def print_plan(

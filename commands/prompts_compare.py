@@ -9,7 +9,6 @@ import typer
 from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.completing import dataset_names
 from tribunal.commands.errors import ask_to_go_on
 from tribunal.commands.options import Graph, parse_pairs, with_settings
 from tribunal.commands.printing import format_p_value, format_share, print_template
@@ -42,10 +41,8 @@ def compare(
             metavar="PATH", help="The posts: a table, or with --dataset the files of a data set, as for eval."
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")],
-    dataset: Annotated[
-        str, typer.Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
-    ] = "table",
+    out: shared.ComparisonFolder,
+    dataset: shared.ComparedDataset = "table",
     graph: Graph = "tribunal",
     by_seat: Annotated[
         bool,
@@ -80,7 +77,7 @@ def compare(
     from tribunal.plugins import require_extra
 
     require_extra("prompts compare", "eval")
-    from tribunal.commands.experiment_shown import print_run_costs
+    from tribunal.commands.experiment_shown import print_run_costs, will_spend
     from tribunal.eval.evaluate import Evaluation, summarize_run
     from tribunal.eval.experiments.estimate import CallPace, costs_as_json, estimate_runs
     from tribunal.eval.prompt_sets.comparison import compare_prompt_sets, write_comparison
@@ -113,8 +110,7 @@ def compare(
         ],
     }
     print_run_costs("prompts_plan", estimates, pace, table, aside=True, **values)
-    spends = any((each.decisions_left or retry) and not each.rehearsed for each in plan.ready_runs)
-    ask_to_go_on("prompts compare", yes=yes or not spends)
+    ask_to_go_on("prompts compare", yes=yes or not will_spend(plan.ready_runs, retry))
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
     with watch_run(table, quiet=as_json, **running) as options:
         ran = run_comparison(plan, options, lambda text: None if as_json else say(text, aside=True))

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tribunal.errors import BadInput
-from tribunal.nodes.forms import Mend
+from tribunal.nodes.forms import Mend, chain_menders, mend_percent
 from tribunal.prompts.policy import Policy
 
 
@@ -74,6 +74,11 @@ def strike_unknown_clauses(policy: Policy, who: str) -> Mend[Any]:
         return answer.model_copy(update={"cues": cues})
 
     return mend
+
+
+def mend_decision(policy: Policy, who: str) -> Mend[Any]:
+    """Return a mender of a decision: clauses are held to the policy, and a confidence in percent is taken as a part."""
+    return chain_menders(strike_unknown_clauses(policy, who), mend_percent)
 
 
 def _bare_id(cited: str) -> str:

@@ -69,7 +69,7 @@ def compare_setups(setups: SetupsFile, out: Path, prices: Prices | None, *, clus
         "seconds_per_case": setups.seconds_per_case,
         "pairs": [
             {
-                "first": each["first"], "second": each["second"], "n": each["differences"]["accuracy"].get("n"),
+                "first": each["first"], "second": each["second"],
                 **{key: each["differences"]["accuracy"].get(key) for key in ("difference", "interval", "p", "p_holm")},
             }
             for each in pairs

@@ -10,8 +10,8 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
-from tribunal.nodes.clauses import strike_unknown_clauses
-from tribunal.nodes.forms import chain_menders, mend_percent, sure_decision_form
+from tribunal.nodes.clauses import mend_decision
+from tribunal.nodes.forms import sure_decision_form
 from tribunal.nodes.state import CaseState
 from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
@@ -39,7 +39,7 @@ async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
 
         return await screen_by_classifier(folder, state, runtime)
     names = await categories_in_force(state)
-    mend = chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "first look"), mend_percent)
+    mend = mend_decision(await policy_of(state, runtime), "first look")
     try:
         answer = await ask(TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names)))
     except ModelError as fault:

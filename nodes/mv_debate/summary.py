@@ -13,13 +13,11 @@ from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
+from tribunal.nodes.clauses import cited_clauses, mend_decision
 from tribunal.nodes.forms import (
     REASON,
     Form,
-    chain_menders,
     citing_form,
-    mend_percent,
     one_of,
     same_form,
     sure_form,
@@ -76,7 +74,7 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
             SURE_SUMMARY if confidence_wanted(context_of(state)) else SUMMARY,
             state,
             runtime,
-            mend=chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "summary"), mend_percent),
+            mend=mend_decision(await policy_of(state, runtime), "summary"),
             history=history_in_words(state),
             responses=responses,
             agreed=agreed,

@@ -25,8 +25,8 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
-from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
-from tribunal.nodes.forms import chain_menders, citing_form, mend_percent, sure_decision_form, sure_form
+from tribunal.nodes.clauses import cited_clauses, mend_decision
+from tribunal.nodes.forms import citing_form, sure_decision_form, sure_form
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, write_turn
 from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
@@ -77,7 +77,7 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     context, policy = context_of(state), await policy_of(state)
     names = [category.name for category in policy.categories(decision_scheme(context))]
     drawn, number = draw is not None, draw or 0
-    mend = chain_menders(strike_unknown_clauses(policy, "classifier"), mend_percent)
+    mend = mend_decision(policy, "classifier")
     sure = not drawn and confidence_wanted(context)  # of draws the vote is the confidence
     if context.task != "hate" or context.mode == "zero-shot":
         asked = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)

@@ -16,14 +16,12 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
-from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
+from tribunal.nodes.clauses import cited_clauses, mend_decision
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.forms import (
     REASON,
     Form,
-    chain_menders,
     citing_form,
-    mend_percent,
     one_of,
     same_form,
     sure_form,
@@ -197,7 +195,7 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
         heard.append(together([head, quote(turn.stage, turn.text)], "\n"))
     debate = together(heard or [ours("Neither side was heard.")])
     role, shared = SURE_JUDGE if confidence_wanted(context_of(state)) else JUDGE, show_exhibits(state, opinions=False)
-    mend = chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "judge"), mend_percent)
+    mend = mend_decision(await policy_of(state, runtime), "judge")
     answer = await ask(role, state, runtime, mend=mend, shared=shared, debate=debate)
     return await _deliver_stance(answer, state, runtime)
 
@@ -206,7 +204,7 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
 async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
     role = SURE_ANNOTATOR if confidence_wanted(context_of(state)) else ANNOTATOR
-    mend = chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "annotator"), mend_percent)
+    mend = mend_decision(await policy_of(state, runtime), "annotator")
     answer = await ask(role, state, runtime, mend=mend, hate=ours("hate"), not_hate=ours("non-hate"))
     return await _deliver_stance(answer, state, runtime)
 

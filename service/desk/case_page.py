@@ -26,7 +26,7 @@ from tribunal.service.desk.decisions import decides_blind, list_choices, submit_
 from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.translation import translate_post
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
-from tribunal.service.replica.near_copies import MOST_TOGETHER
+from tribunal.service.replica.near_copies import NearCopy
 from tribunal.store import audit as audit_log
 from tribunal.text import wellformed
 from tribunal.times import format_date
@@ -82,7 +82,7 @@ async def show_case(case_id: CaseId, visit: AnyVisit) -> Response:
 @router.post("/cases/{case_id}")
 async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     """Do what the button says. If that can't be done the page says why, and has what was typed."""
-    await find_visible_case(visit, case_id)
+    row = await find_visible_case(visit, case_id)
     action, wanted = visit.form.get("action", ""), filters_from_query(visit)
     replica, person, who = visit.replica, visit.person, visit.who
     try:
@@ -99,7 +99,7 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
             case "escalate":
                 await replica.reviews.escalate(case_id, person, visit.text("note"), who)
             case "translate" if visit.replica.options.desk_translator:
-                return await _render_case(visit, case_id, FormResult(), translation=await _translate(visit, case_id))
+                return await _render_case(visit, case_id, FormResult(), translation=await _translate(visit, row))
             case "note":
                 await notes.write_note(replica.store, case_id, person, visit.text("note"), who)
             case _:
@@ -162,9 +162,9 @@ async def find_visible_case(visit: DeskVisit, case_id: str) -> JSON:
     return row
 
 
-async def _translate(visit: DeskVisit, case_id: str) -> str:
-    """Return the machine translation of a post's text, where it has one."""
-    row, options = await visit.replica.case_store.case(case_id), visit.replica.options
+async def _translate(visit: DeskVisit, row: JSON) -> str:
+    """Return the machine translation of a post's text; raise Problem if there is none."""
+    options = visit.replica.options
     text = str((row["post"] or {}).get("text") or "")
     if not text.strip():
         raise Problem("bad_input", "translation: the post has no text")
@@ -206,11 +206,9 @@ async def _render_case(
             decided_at=None if status.open else format_date(row["finished"]),
         )  # fmt: skip
     near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
-    picked, copies = visit.picked_cases(), []
+    picked, copies = visit.picked_cases(), list[NearCopy]()
     if status.open and visit.decides:
-        found = await visit.replica.near_copies.find(case_id)
-        more = [each for each in picked if each not in {copy.id for copy in found}]
-        copies = [*found, *await visit.replica.near_copies.compare(case_id, more)][:MOST_TOGETHER]
+        copies = await visit.replica.near_copies.find(case_id, picked)
     sha = row["author_sha"]
     history = await count_earlier_decisions(store, sha, besides=case_id) if sha else None
     names = _find_category_names(row["question"] and row["question"]["form"])

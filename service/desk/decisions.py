@@ -95,7 +95,7 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
         await opened.outcome(_SOON)
     done: JSON = {"said": action, "about": case_id, "category_now": decision.get("category", "")}
     if blind:
-        done |= {"said": "blind", "category_now": decision.get("category", ""), "court": model_category(before) or ""}
+        done |= {"said": "blind", "court": model_category(before) or ""}
     if others:
         done |= {"others": len(decided) - 1, "left_out": ",".join(left_out[:_MOST_NAMED])}
     if undo_seconds:
@@ -120,7 +120,7 @@ async def decides_blind(visit: DeskVisit, case_id: str) -> bool:
 
     Whoever has undone a decision has seen the verdict.
     """
-    if visit.replica.options.desk_verdict == "before" or not visit.decides:
+    if not visit.hides_verdicts:
         return False
     rows = await visit.replica.store.fetch_rows(
         select(audit.c.details).where(audit.c.subject == case_id, audit.c.kind == "case.undone")

@@ -1,4 +1,4 @@
-"""What the audit log tells of the work at the desk: seconds a case, breaks, what was taken back, blind agreement."""
+"""Count the work at the desk from the audit log: seconds a case, breaks, decisions taken back, blind agreement."""
 
 from __future__ import annotations
 
@@ -89,9 +89,8 @@ def _pair_entries(entries: Iterable[JSON]) -> tuple[list[_Decision], dict[str, i
             chosen = details.get("category") or court
             blind = (str(court), str(chosen)) if details.get("blind") and court else None
             first = who in last and pause <= BREAK_SECONDS and _is_first_of_group(details, case)
-            decisions[who, case] = _Decision(
-                reviewer=who, case=case, seconds=pause if first else None, blind=blind
-            )  # fmt: skip
+            seconds = pause if first else None
+            decisions[who, case] = _Decision(reviewer=who, case=case, seconds=seconds, blind=blind)
         last[who] = at
     return list(decisions.values()), breaks, undone
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -51,7 +51,7 @@ class NearCopy(Frozen):
 
 
 class _Signed(NamedTuple):
-    """What a waiting case is compared by. Without words and image there is nothing to compare, and `kind` is None."""
+    """The signature of a waiting case, and what its copies share; `kind` is None where there is nothing to compare."""
 
     signature: str
     kind: tuple[str | None, str | None] | None
@@ -71,21 +71,21 @@ class NearCopies:
         found = {case_id: len(_find_near_ids(case_id, waiting)) for case_id in case_ids if case_id in waiting}
         return {case_id: number for case_id, number in found.items() if number}
 
-    async def find(self, case_id: str) -> list[NearCopy]:
-        """Return the near-copies of a waiting case, the same texts first; none where it doesn't wait."""
-        waiting = await self._sign_waiting()
-        return await self.compare(case_id, _find_near_ids(case_id, waiting) if case_id in waiting else [])
+    async def find(self, case_id: str, also: Sequence[str] = ()) -> list[NearCopy]:
+        """Return the near-copies of a waiting case, and then `also` these; of each the same texts first.
 
-    async def compare(self, case_id: str, others: Iterable[str]) -> list[NearCopy]:
-        """Return these waiting cases as they are beside another, the same texts first; at most fifty."""
-        wanted = [each for each in others if each != case_id][:MOST_TOGETHER]
+        They are fifty at most. One that doesn't wait is left out.
+        """
+        waiting = await self._sign_waiting()
+        near = _find_near_ids(case_id, waiting) if case_id in waiting else []
+        wanted = [each for each in dict.fromkeys([*near, *also]) if each != case_id][:MOST_TOGETHER]
         if not wanted:
             return []
         shown = select(cases).where(cases.c.id.in_([case_id, *wanted]), waits_for_review())
         rows = {row["id"]: row for row in await self._store.fetch_rows(shown)}
         own = _text_of(rows.get(case_id, {}))
         copies = [_copy_of(rows[each], own) for each in wanted if each in rows]
-        return sorted(copies, key=lambda each: not each.same)
+        return sorted(copies, key=lambda each: (each.id not in near, not each.same))
 
     async def _sign_waiting(self) -> dict[str, _Signed]:
         """Return what the waiting cases are compared by; a post is read once."""

@@ -41,12 +41,12 @@ class Passage(BaseModel, extra="forbid"):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What they are told from others by."""
+        """The place of the words, which no others have."""
         return self.channel, self.id, self.field
 
 
 class StepAnswer(BaseModel, extra="forbid"):
-    """What somebody does at a pause."""
+    """An answer to a pause: the edits, and whether the trial pauses again."""
 
     number: int = Field(ge=0, description="of the pause, as it was told")
     edits: tuple[Passage, ...] = Field((), max_length=100, description="words in place of those that were said")

@@ -134,11 +134,14 @@ async def ask(
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
     beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
     role = read_in_own_names(role, form, post.text, prompts)
-    shown = standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy)
+    if own is not None:
+        system = own.system
+    else:
+        system = standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy)
     question = Question(
         role=role,
         form=form,
-        system=own.system if own else shown,
+        system=system,
         own=own,
         post=post,
         shared="\n\n".join(beside),

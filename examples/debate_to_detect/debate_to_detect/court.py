@@ -38,7 +38,7 @@ class Profiles(BaseModel):
 
 
 class Statement(BaseModel):
-    """What a team says in a stage."""
+    """The statement of a team in a stage."""
 
     statement: Annotated[str, Field(min_length=1, max_length=1200)]
 
@@ -50,7 +50,7 @@ class Summary(BaseModel):
 
 
 class Points(BaseModel):
-    """How a judge splits the points."""
+    """The points that a judge gives each team, and why."""
 
     reason: Annotated[str, Field(min_length=1, max_length=600)]
     affirmative: Annotated[int, Field(ge=0, le=POINTS)]

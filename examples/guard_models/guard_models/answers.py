@@ -16,7 +16,7 @@ _FORMAT = "the answer isn't in the format of this model: "
 
 
 class GuardAnswer(BaseModel):
-    """What a guard model answered.
+    """The answer of a guard model, as it was read.
 
     Attributes:
         answer: whether the post breaks the policy.

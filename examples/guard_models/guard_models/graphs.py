@@ -93,7 +93,7 @@ GUARDS = (
 
 
 def _role(guard: Guard, names: dict[str, str]) -> pieces.Role[GuardAnswer]:
-    def read(said: str) -> GuardAnswer:
+    def read_answer(said: str) -> GuardAnswer:
         if said.startswith('{"answer"'):  # the rehearsal model, which fills in the form
             return GuardAnswer.model_validate_json(said).model_copy(update={"named": [*names][:1]})
         found = guard.read(said)
@@ -110,7 +110,7 @@ def _role(guard: Guard, names: dict[str, str]) -> pieces.Role[GuardAnswer]:
         0.0,
         falls_to="judge_model",
         final=True,
-        plain=read,
+        plain=read_answer,
         text="The request is in the model's own layout.",
         request=guard.request,
     )

@@ -1,4 +1,4 @@
-"""What each guard model is sent, and what its answers become, over the wire."""
+"""Guard models over the wire: the requests that they are sent, and the verdicts that their answers become."""
 
 from typing import Any
 
