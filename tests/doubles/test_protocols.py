@@ -23,12 +23,6 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from tests.doubles import Fault, Reply, ScriptedServer, embedding, in_order
 from tests.doubles.ruling import SCHEMA, ruling
 
-# google-genai subclasses aiohttp's session, and langchain-core calls its `json` without awaiting it on an error.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:coroutine 'ClientResponse.json' was never awaited:RuntimeWarning"),
-]
-
 PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAA"
     "AABJRU5ErkJggg=="

@@ -36,11 +36,6 @@ from tribunal.errors import BadInput
 from tribunal.graphs import builder, graph
 from tribunal.models.registry import model_names
 
-# Both are of the library of Google's client.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:coroutine 'ClientResponse.json' was never awaited:RuntimeWarning"),
-]
 by_class = pytest.mark.parametrize("make", NAMES, ids=[name.partition(":")[0] for name in NAMES.values()])
 
 
