@@ -201,7 +201,8 @@ def _models_asked(columns: RunColumns) -> Iterator[JSON]:
     spent = sorted(columns.spent.items(), key=lambda each: (_DECIDING.isdisjoint(each[1].seats), each[0]))
     for name, used in spent:
         seats = ", ".join(seat for seat in used.seats if seat) if len(spent) > 1 else ""
-        served = ", ".join(each for each in used.served if each != name.partition(":")[2])
+        names = dict.fromkeys(served for served, _ in used.served)
+        served = ", ".join(each for each in names if each and each != name.partition(":")[2])
         yield {"name": name, "seats": seats, "served": served}
     if not spent:
         settings = columns.run.get("settings") or {}

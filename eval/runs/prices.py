@@ -82,7 +82,7 @@ class ModelUsage:
 
     `cached_tokens` are those of `prompt_tokens` that the provider served from its cache. `seats` are calls by seat, of
     several of a kind (view:surface) by their kind; `served` are calls by what the provider calls the model that
-    answered, where it says so.
+    answered, and by its server's fingerprint, where it says so.
     """
 
     calls: int = 0
@@ -91,7 +91,7 @@ class ModelUsage:
     cached_tokens: int = 0
     completion_tokens: int = 0
     seats: Counter[str] = field(default_factory=Counter)
-    served: Counter[str] = field(default_factory=Counter)
+    served: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add_tokens(self, calls: int, tokens: Call | ResultCall | ModelUsage) -> None:
         """Add so many calls, which took these tokens."""
@@ -102,6 +102,25 @@ class ModelUsage:
 
 
 UsageByModel: TypeAlias = dict[str, ModelUsage]
+
+
+def label_served(served: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """Return calls by one label each: the name that a server gave its model, with its fingerprint in brackets."""
+    return {
+        f"{name or 'unnamed'} ({fingerprint})" if fingerprint else name: calls
+        for (name, fingerprint), calls in sorted(served.items())
+    }
+
+
+def warn_of_changed_servers(served: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a warning if a model was answered under several labels in one run, or an empty text."""
+    changes = [
+        f"{model} ({', '.join(f'{calls:,} {label}' for label, calls in labels.items())})"
+        for model, labels in served.items()
+        if len(labels) > 1
+    ]
+    changed = "Conditions changed in this run: servers answered under more than one name or fingerprint: "
+    return changed + "; ".join(changes) if changes else ""
 
 
 class TotalCost(NamedTuple):
@@ -118,8 +137,8 @@ def add_calls(spent: UsageByModel, calls: Iterable[Call | ResultCall]) -> None:
         if used is None:
             used = spent[call.model] = ModelUsage()
         used.seats[call.seat.partition(":")[0]] += 1
-        if call.served:
-            used.served[call.served] += 1
+        if call.served or call.fingerprint:
+            used.served[call.served or "", call.fingerprint or ""] += 1
         if call.cached:
             used.from_cache += 1
         else:

@@ -41,6 +41,7 @@ class ResultCall(_ResultPart):
 
     model: str = ""
     served: str | None = None
+    fingerprint: str | None = None
     seat: str = ""
     role: str = ""
     format: str = ""

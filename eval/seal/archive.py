@@ -17,6 +17,7 @@ from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.chain import find_chain_fault, hash_beginning, hash_line, link_line, link_of_line
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, parse_result
 from tribunal.eval.runs.lifecycle import lock_run_folder
+from tribunal.eval.runs.prices import warn_of_changed_servers
 from tribunal.eval.runs.results import read_run_file
 from tribunal.eval.runs.run_file import encode_run_file
 from tribunal.eval.seal.manifest import CARD, IF_THERE, SEAL, SEALED, STATEMENT, list_sealed_files, write_seal
@@ -72,7 +73,9 @@ def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
 def render_cards(folder: Path) -> dict[str, str]:
     """Return the model card and the data statement of a run, from what its run.json and metrics.json hold."""
     run, measured = read_run_file(folder), parse_json(read_regular(folder / METRICS))
-    return {name: render_template(template, {"run": run, "m": measured}) for name, template in _CARDS.items()}
+    served = run.get("served")
+    values = {"run": run, "m": measured, "changed_servers": warn_of_changed_servers(served or {})}
+    return {name: render_template(template, values) for name, template in _CARDS.items()}
 
 
 def _copy_for_archive(folder: Path, packed: Path, name: str, *, texts: bool) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from tribunal.models.completion import LENGTH, Completion
 from tribunal.models.diagnosis import diagnose
-from tribunal.models.model_call import LENGTH, Completion
 from tribunal.text import scrub
 
 

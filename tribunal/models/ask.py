@@ -21,9 +21,10 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import POLICIES, Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
+from tribunal.models.completion import LENGTH
 from tribunal.models.exam_results import find_unfit
 from tribunal.models.image import load_picture
-from tribunal.models.model_call import LENGTH, REFUSED, ModelCall
+from tribunal.models.model_call import REFUSED, ModelCall
 from tribunal.models.model_request import request_completion
 from tribunal.models.prompt_values import (
     SharedPrompt,

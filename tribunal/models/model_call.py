@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
-
-from langchain_core.messages import AIMessage
+from typing import Any, Literal
 
 from tribunal.calls import ShownPart
 from tribunal.context import Context
 from tribunal.errors import CallFailed
+from tribunal.models.completion import Completion
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
-from tribunal.models.role import Question, UnreadableAnswer, strip_thinking
+from tribunal.models.role import Question, UnreadableAnswer
 from tribunal.models.substance import EmptyField
 from tribunal.models.wire_schema import allowed_values, wire_schema
 from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
-from tribunal.text import one_line, scrub
+from tribunal.text import one_line
 
 REFUSED = "refused: "  # how the error of a call begins that the provider declined
 RequestPart = Literal["format", "bounds", "system", "temperature", "image", "stream"]
@@ -72,6 +69,7 @@ class ModelCall:
     answer_without_reasons: str | None = None  # one of the right form whose reasons say nothing
     emptied: list[EmptyField] = field(default_factory=list)
     served: str | None = None  # what the provider calls the model that answered
+    fingerprint: str | None = None  # what its server calls its weights and configuration
     shown: set[ShownPart] = field(default_factory=set)  # what stood in a request that was answered
     warnings: list[str] = field(default_factory=list)
     _words: dict[tuple[ResponseFormat, bool], str] = field(default_factory=dict)
@@ -231,6 +229,7 @@ class ModelCall:
             self.completion_tokens += self.last_completion_tokens
             self.cached_tokens += cached
         self.served = one_line(answered.model)[:120] or None
+        self.fingerprint = one_line(answered.fingerprint)[:120] or None
         self.answer_text = answered.text
 
     def read_answer(self, *, take_empty: bool) -> Any:
@@ -278,6 +277,7 @@ class ModelCall:
             "model": str(self.model),
             **({"model_class": type(given).__name__} if (given := self.provider.client) else {}),
             "served": self.served,
+            **({"fingerprint": self.fingerprint} if self.fingerprint else {}),
             "temperature": self.temperature,
             "wanted_temperature": self.wanted_temperature,
             "prompt_sha": self.prompt_hash(),
@@ -308,93 +308,3 @@ def _count_characters(*texts: str) -> tuple[int, int]:
     length = sum(map(len, texts))
     ascii_ones = sum(len(text) if text.isascii() else len(text.encode("ascii", "ignore")) for text in texts)
     return ascii_ones, length - ascii_ones
-
-
-# What came back
-
-# Finish reasons by which an answer was withheld, over all providers.
-_WITHHELD = {
-    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
-    "recitation", "refusal", "sensitive",
-}  # fmt: skip
-# And by which it was cut off.
-LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-
-_PLAIN_REFUSAL = re.compile(
-    r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
-    r"[^{}]{0,80}?(?:can['’]?t|cannot|can not|unable|won['’]?t|not able)"
-    r"|(?:sorry|unfortunately|i apologi[sz]e),?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable|must decline)"
-    r"|i\s+(?:must|have to)\s+(?:respectfully\s+)?decline"
-    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|am not able to)\s+"
-    r"(?:\w+\s+){0,2}?(?:help|assist|comply|engage|fulfill?|provide|process|analy[sz]e|discuss|continue|participate"
-    r"|do that|do this|respond|create|generate)"
-    r"|i['’]?m\s+(?:unable|not able|not comfortable|going to (?:have to )?decline)"
-    r"|as an ai\b[^{}]{0,80}?(?:can['’]?t|cannot|unable|not able)"
-    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳|lo siento|(?:je suis )?désolée?|(?:es )?tut mir leid"
-    r"|mi dispiace|desculpe|извините)",
-    re.IGNORECASE,
-)
-_LONGEST_REFUSAL = 1200
-
-
-class Completion(NamedTuple):
-    """A model's answer to one request, without keys.
-
-    Attributes:
-        text: its words, without what it thought first.
-        finish: why it stopped, as the provider says it; empty where it isn't said.
-        refusal: how it declined in a field of its own.
-        blocked: why the prompt was blocked, as Gemini says it.
-        model: what the provider calls the model.
-        usage: the tokens of the prompt, of the answer, and of what the provider had of the prompt in its cache; None
-            where they weren't counted.
-    """
-
-    text: str
-    finish: str = ""
-    refusal: str = ""
-    blocked: str = ""
-    model: str = ""
-    usage: tuple[int, int, int] | None = None
-
-    @classmethod
-    def from_message(cls, message: AIMessage, keys: Iterable[str] = ()) -> Completion:
-        """Return what a message of LangChain's holds, without these keys."""
-        meta = message.response_metadata
-        feedback = meta.get("prompt_feedback")
-        finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
-        text, refusal = str(message.text), message.additional_kwargs.get("refusal")
-        if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
-            text, refusal = "", refusal or text
-        blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
-        fields = (text, finish, refusal, blocked, meta.get("model_name") or meta.get("model"))
-        used, counts = message.usage_metadata, None
-        if used:
-            # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
-            details: dict[str, Any] = dict(used.get("input_token_details") or {})
-            cached = sum(number or 0 for name, number in details.items() if name.endswith("cache_read"))
-            counts = used["input_tokens"], used["output_tokens"], cached
-        texts = [scrub(str(each), keys) if each else "" for each in fields]
-        return cls._make((*texts, counts))
-
-    @property
-    def finish_reason(self) -> str:
-        """Why the model stopped, in lower case: `stop`, `length`, `content_filter`, …; empty where it isn't said."""
-        return self.finish.rpartition(".")[2].lower()
-
-    def find_refusal(self) -> tuple[str, str] | None:
-        """Return how the answer declines, as (form, words), or None if it doesn't.
-
-        Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason),
-        `plain_text`.
-        """
-        if self.refusal:
-            return "refusal_field", self.refusal
-        if self.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
-            return "block_reason", f"the prompt was blocked: {self.blocked}"
-        said = strip_thinking(self.text)
-        if self.finish_reason in _WITHHELD:
-            return "content_filter", said or f"the answer was withheld: {self.finish_reason}"
-        if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
-            return "plain_text", said
-        return None

@@ -8,8 +8,9 @@ from typing import Any
 from langchain_core.runnables import ensure_config
 
 from tribunal.errors import BudgetSpent, CallFailed, Refused
+from tribunal.models.completion import Completion
 from tribunal.models.diagnosis import Diagnosis, diagnose
-from tribunal.models.model_call import Completion, ModelCall
+from tribunal.models.model_call import ModelCall
 from tribunal.models.paid_request import send_paid
 from tribunal.models.registry import ModelRegistry
 

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from tribunal.allowance import Allowance, PaidRequest, current_allowance
 from tribunal.errors import BudgetSpent, CallFailed
+from tribunal.models.completion import Completion
 from tribunal.models.diagnosis import Diagnosis
-from tribunal.models.model_call import Completion, ModelCall
+from tribunal.models.model_call import ModelCall
 
 
 async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Diagnosis]]) -> Completion | Diagnosis:

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from tribunal.models.completion import Completion
 from tribunal.models.diagnosis import Diagnosis
-from tribunal.models.model_call import Completion
 from tribunal.models.providers import Provider
 from tribunal.models.providers.http import fetch
 from tribunal.schema import Frozen

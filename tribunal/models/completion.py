@@ -1,0 +1,102 @@
+"""What came back for one request to a model, and how it declines or is cut off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage
+
+from tribunal.models.role import strip_thinking
+from tribunal.text import scrub
+
+# Finish reasons by which an answer was withheld, over all providers.
+_WITHHELD = {
+    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
+    "recitation", "refusal", "sensitive",
+}  # fmt: skip
+# And by which it was cut off.
+LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+
+_PLAIN_REFUSAL = re.compile(
+    r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
+    r"[^{}]{0,80}?(?:can['’]?t|cannot|can not|unable|won['’]?t|not able)"
+    r"|(?:sorry|unfortunately|i apologi[sz]e),?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable|must decline)"
+    r"|i\s+(?:must|have to)\s+(?:respectfully\s+)?decline"
+    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|am not able to)\s+"
+    r"(?:\w+\s+){0,2}?(?:help|assist|comply|engage|fulfill?|provide|process|analy[sz]e|discuss|continue|participate"
+    r"|do that|do this|respond|create|generate)"
+    r"|i['’]?m\s+(?:unable|not able|not comfortable|going to (?:have to )?decline)"
+    r"|as an ai\b[^{}]{0,80}?(?:can['’]?t|cannot|unable|not able)"
+    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳|lo siento|(?:je suis )?désolée?|(?:es )?tut mir leid"
+    r"|mi dispiace|desculpe|извините)",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL = 1200
+
+
+class Completion(NamedTuple):
+    """A model's answer to one request, without keys.
+
+    Attributes:
+        text: its words, without what it thought first.
+        finish: why it stopped, as the provider says it; empty where it isn't said.
+        refusal: how it declined in a field of its own.
+        blocked: why the prompt was blocked, as Gemini says it.
+        model: what the provider calls the model.
+        fingerprint: what its server calls its weights and configuration (`system_fingerprint`).
+        usage: the tokens of the prompt, of the answer, and of what the provider had of the prompt in its cache; None
+            where they weren't counted.
+    """
+
+    text: str
+    finish: str = ""
+    refusal: str = ""
+    blocked: str = ""
+    model: str = ""
+    fingerprint: str = ""
+    usage: tuple[int, int, int] | None = None
+
+    @classmethod
+    def from_message(cls, message: AIMessage, keys: Iterable[str] = ()) -> Completion:
+        """Return what a message of LangChain's holds, without these keys."""
+        meta = message.response_metadata
+        feedback = meta.get("prompt_feedback")
+        finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
+        text, refusal = str(message.text), message.additional_kwargs.get("refusal")
+        if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
+            text, refusal = "", refusal or text
+        blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
+        model = meta.get("model_name") or meta.get("model")
+        fields = (text, finish, refusal, blocked, model, meta.get("system_fingerprint"))
+        used, counts = message.usage_metadata, None
+        if used:
+            # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
+            details: dict[str, Any] = dict(used.get("input_token_details") or {})
+            cached = sum(number or 0 for name, number in details.items() if name.endswith("cache_read"))
+            counts = used["input_tokens"], used["output_tokens"], cached
+        texts = [scrub(str(each), keys) if each else "" for each in fields]
+        return cls._make((*texts, counts))
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the model stopped, in lower case: `stop`, `length`, `content_filter`, …; empty where it isn't said."""
+        return self.finish.rpartition(".")[2].lower()
+
+    def find_refusal(self) -> tuple[str, str] | None:
+        """Return how the answer declines, as (form, words), or None if it doesn't.
+
+        Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason),
+        `plain_text`.
+        """
+        if self.refusal:
+            return "refusal_field", self.refusal
+        if self.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
+            return "block_reason", f"the prompt was blocked: {self.blocked}"
+        said = strip_thinking(self.text)
+        if self.finish_reason in _WITHHELD:
+            return "content_filter", said or f"the answer was withheld: {self.finish_reason}"
+        if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
+            return "plain_text", said
+        return None
