@@ -150,7 +150,7 @@ async def list_opinions(visit: ReviewerVisit) -> Response:
     opinions = visit.replica.second_opinions
     return visit.page(
         "opinions.html.jinja", title="Second opinions",
-        here="/second-opinions", rows=await opinions.search("waiting", limit=PAGE),
+        here="/second-opinions", rows=await opinions.search("waiting", limit=PAGE, besides=visit.person),
         differ=await opinions.search("disagreed", limit=PAGE) if visit.leads else [],
     )  # fmt: skip
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from tribunal.cases.deciders import rule_of_policy
 from tribunal.cases.problem import Problem
+from tribunal.cases.waiting_cases import names_of_person
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.appeals import Appeals, NewAppeal
 from tribunal.service.replica.claims import (
@@ -38,9 +39,15 @@ class SecondOpinions(ClaimStore):
         super().__init__(store)
         self._appeals = appeals
 
-    async def search(self, status: str, *, before: str | None = None, limit: int = 50) -> list[JSON]:
-        """Return second opinions of a status, in the order of their ids, which tells nothing of their cases."""
+    async def search(self, status: str, *, before: str | None = None, limit: int = 50, besides: str = "") -> list[JSON]:
+        """Return second opinions of a status, in the order of their ids, which tells nothing of their cases.
+
+        Those of cases that the person `besides` decided first are left out.
+        """
         query = select(second_opinions).where(second_opinions.c.status == status, second_opinions.c.id > (before or ""))
+        if besides:
+            first = second_opinions.c.first
+            query = query.where(or_(first.is_(None), first.not_in(names_of_person(besides))))
         return await self._store.fetch_rows(query.order_by(second_opinions.c.id).limit(limit))
 
     async def blind_case(self, opinion_id: str) -> tuple[JSON, JSON]:
