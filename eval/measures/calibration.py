@@ -19,24 +19,35 @@ from tribunal.schema import JSON
 
 BINS = 10
 POINTS = 200  # the most that the curve keeps
+POINTS_OF_GROUP = 50  # the same of a group of posts
 CELLS = 200  # levels of confidence that intervals tell apart, at most; a multiple of the bins
+RISKS = (0.01, 0.05, 0.1)  # at which coverage is told
 
 
-def measure_calibration(columns: RunColumns, clusters: Clusters) -> JSON:
-    """Measure confidence; every value is None or empty where no verdict states one.
+def measure_calibration(
+    columns: RunColumns, clusters: Clusters, rows: Ints | None = None, *, points: int = POINTS
+) -> JSON:
+    """Measure confidence; every value is None or empty where no verdict states one, and `notes` say why.
 
     `auroc` tells right verdicts from wrong ones by their confidence; `auroc_hate` tells posts that the gold calls hate
     from others by a score: the confidence of a verdict of hate, one less it of another.
+
+    Args:
+        columns: the run.
+        clusters: its posts' clusters.
+        rows: the results that count; None: all.
+        points: the most that the risk–coverage curve keeps.
     """
-    rows = columns.is_decided & ~np.isnan(columns.confidence)
+    held = np.arange(columns.row_count) if rows is None else rows
+    rows = held[columns.is_decided[held] & ~np.isnan(columns.confidence[held])]
     confidence, right = columns.confidence[rows], columns.is_right[rows]
     score = np.where(columns.hateful[rows] == 1, confidence, 1 - confidence)
     hate = columns.positive[rows] == 1
     of = clusters.of_post[columns.post[rows]]
     curve = risk_coverage_curve(confidence, right)
-    kept = np.linspace(0, len(curve) - 1, min(len(curve), POINTS)).round().astype(int)
+    kept = np.linspace(0, len(curve) - 1, min(len(curve), points)).round().astype(int)
     return {
-        "n": int(rows.sum()),
+        "n": len(rows),
         "bins": BINS,
         **calibration_scores(confidence, right),
         "auroc_hate": calibration_scores(score, hate)["auroc"],
@@ -46,7 +57,65 @@ def measure_calibration(columns: RunColumns, clusters: Clusters) -> JSON:
         },
         "reliability": reliability_bins(confidence, right),
         "risk_coverage": [curve[place] for place in kept],
+        "coverage_at_risk": coverage_at_risks(confidence, right, of),
+        "notes": _undefined_in_words(right, hate, of),
     }
+
+
+def _undefined_in_words(right: Bools, hate: Bools, cluster: Ints) -> list[str]:
+    """Say which measures of confidence aren't defined, and why."""
+    if not len(right):
+        return ["no verdict on a labelled post states a confidence, so calibration can't be measured"]
+    notes = []
+    if right.all() or not right.any():
+        every = "right" if right.all() else "wrong"
+        notes.append(
+            f"every verdict that states a confidence is {every}, so AUROC of right against wrong isn't defined"
+        )
+    if hate.all() or not hate.any():
+        every = "hate" if hate.all() else "no hate"
+        notes.append(f"the gold calls every one of these posts {every}, so AUROC of hate isn't defined")
+    if len(np.unique(cluster)) < 2:
+        notes.append("these posts are one cluster, so no interval can be given")
+    return notes
+
+
+def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints) -> list[JSON]:
+    """Return, for each of `RISKS`, the largest share of verdicts that a threshold accepts at no higher risk.
+
+    A risk is the share of wrong verdicts among those accepted. `threshold` is None, and `coverage` 0, where no
+    threshold has so low a risk. `interval` is of the coverage (BCa over clusters). The threshold is chosen on these
+    posts themselves, so the coverage is optimistic; `tribunal fit` finds one that holds for others.
+    """
+    if not len(confidence):
+        return [{"risk": risk, "coverage": None, "threshold": None, "interval": None} for risk in RISKS]
+    curve = risk_coverage_curve(confidence, right)
+    levels, level = group_confidences(confidence)
+
+    def widest_coverage(counts: Floats) -> dict[str, Floats]:
+        """Return the coverage at each risk, of counts (…, 2 · levels) as `calibration_statistics` takes them."""
+        lost = counts[..., ::2][..., ::-1].cumsum(axis=-1)
+        accepted = lost + counts[..., 1::2][..., ::-1].cumsum(axis=-1)
+        return {
+            str(risk): np.where(lost <= risk * accepted + 1e-9, accepted, 0).max(axis=-1) / accepted[..., -1]
+            for risk in RISKS
+        }
+
+    spans = bca_intervals(ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels)), widest_coverage)
+    found = []
+    for risk in RISKS:
+        within = [each for each in curve if each["risk"] <= risk]
+        coverage, ends = within[-1]["coverage"] if within else 0.0, spans[str(risk)]
+        found.append(
+            {
+                "risk": risk,
+                "coverage": coverage,
+                "threshold": within[-1]["threshold"] if within else None,
+                # Of very many confidences the interval is of groups of them.
+                "interval": ends and [min(ends[0], coverage), max(ends[1], coverage)],
+            }
+        )
+    return found
 
 
 def reliability_bins(confidence: Floats, right: Bools) -> list[JSON]:

@@ -36,6 +36,7 @@ GROUPS = {
 }
 # Beside these: the category of the gold label, and the language that the data give.
 _OTHER_GROUPS = ("by_category", "by_language")
+MEASURED_GROUPS = (*GROUPS, "by_language")  # those of metrics.json
 _NUMBERS = (
     "post", "repeat", "outcome", "gold", "positive", "label", "hateful", "uncertain", "calls", "prompt_tokens",
     "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "offset",

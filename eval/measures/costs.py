@@ -6,12 +6,13 @@ runs that share a cache can be compared, and the cost of posts to come can be to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import OWN_CACHE, Floats, Ints, RunColumns
 from tribunal.eval.measures.rates import share_interval
@@ -19,13 +20,16 @@ from tribunal.eval.runs.prices import ModelUsage, Prices, UsageByModel
 from tribunal.eval.runs.results import read_results
 from tribunal.schema import JSON
 
+SPANNED = ("calls", "tokens", "seconds")  # whose means have an interval
 
-def measure_cost(columns: RunColumns) -> JSON:
+
+def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
     """Return total, mean, median and 95th percentile over results, one a post and repeat, whatever their outcome.
 
     Answers from the project's own cache cost nothing and are counted apart (`from_cache`). `seconds` is wall time.
     `unseen_calls` are those that the graph made past `ask`, there only if it made some: nothing else counts them.
     `cached_tokens` are prompt tokens that the provider served from its cache; there only if it tells of them.
+    Of `calls`, `tokens` and `seconds`, `interval` is that of the mean.
     """
     each: dict[str, Ints | Floats] = {
         "calls": columns.calls,
@@ -40,7 +44,57 @@ def measure_cost(columns: RunColumns) -> JSON:
         each["cached_tokens"] = columns.cached_tokens[known]
     if columns.unseen_calls.any():
         each["unseen_calls"] = columns.unseen_calls
-    return {name: _summarise_values(values) for name, values in each.items()}
+    spans = mean_intervals({name: each[name] for name in SPANNED}, clusters.of_post[columns.post])
+    return {
+        name: {**_summarise_values(values), **({"interval": spans[name]} if name in SPANNED else {})}
+        for name, values in each.items()
+    }
+
+
+def measure_group_cost(columns: RunColumns, clusters: Clusters, rows: Ints) -> JSON:
+    """Return the mean calls, tokens and seconds of some results, each with its `interval`; None of no results."""
+    tokens = columns.prompt_tokens[rows] + columns.completion_tokens[rows]
+    held = dict(zip(SPANNED, (columns.calls[rows], tokens, columns.seconds[rows]), strict=True))
+    return mean_costs(held, clusters.of_post[columns.post[rows]])
+
+
+def mean_costs(costs: Mapping[str, Ints | Floats], cluster: Ints) -> JSON:
+    """Return the mean of each cost, with its `interval`; None of no results.
+
+    Args:
+        costs: by name what each result took.
+        cluster: of each result, the number of its cluster.
+    """
+    spans = mean_intervals(costs, cluster)
+    return {
+        name: {"mean": float(values.mean()) if len(values) else None, "interval": spans[name]}
+        for name, values in costs.items()
+    }
+
+
+def mean_intervals(costs: Mapping[str, Ints | Floats], cluster: Ints) -> dict[str, Interval]:
+    """Return the intervals of means (BCa over clusters); None of no results, of one cluster, and of equal values."""
+    if not len(cluster):
+        return dict.fromkeys(costs)
+    _, of = np.unique(cluster, return_inverse=True)
+    sums = [np.bincount(of, values) for values in (*costs.values(), np.ones(len(of)))]
+
+    def means(totals: Floats) -> dict[str, Floats]:
+        """Return the means of sums over clusters."""
+        return {name: totals[..., at] / totals[..., -1] for at, name in enumerate(costs)}
+
+    return bca_intervals(ClusterKinds.from_values(np.stack(sums, axis=1)), means)
+
+
+def money_by_result(folder: Path, prices: Prices) -> Floats | None:
+    """Return what each result cost, in the order of the file; None if a call has no price.
+
+    Raises:
+        BadInput: a file of the run is broken.
+    """
+    costs = [prices.cost_of_calls(result.calls) for _, result in read_results(folder)]
+    known = [cost for cost in costs if cost is not None]
+    return np.array(known, dtype=float) if len(known) == len(costs) else None
 
 
 def _summarise_values(values: Ints | Floats) -> JSON:

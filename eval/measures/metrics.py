@@ -11,11 +11,11 @@ from tribunal.errors import BadInput
 from tribunal.eval.measures import bootstrap
 from tribunal.eval.measures.agreement import measure_perspectives, measure_repeats
 from tribunal.eval.measures.bootstrap import LEVEL
-from tribunal.eval.measures.calibration import measure_calibration
+from tribunal.eval.measures.calibration import POINTS_OF_GROUP, measure_calibration
 from tribunal.eval.measures.clusters import Clusters, clusters_of
-from tribunal.eval.measures.columns import GROUPS, Ints, RunColumns, read_columns
+from tribunal.eval.measures.columns import MEASURED_GROUPS, Ints, RunColumns, read_columns
 from tribunal.eval.measures.consistency import measure_consistency
-from tribunal.eval.measures.costs import measure_cost, measure_savings
+from tribunal.eval.measures.costs import measure_cost, measure_group_cost, measure_savings
 from tribunal.eval.measures.scores import (
     binary_accuracy,
     binary_scores,
@@ -37,6 +37,8 @@ PATTERNS = ("000", "001", "010", "011", "100", "101", "110", "111")
 # Named in every metrics.json, with nothing in them where the set has no such posts.
 _ALWAYS = {"by_difficulty": DIFFICULTIES, "by_pattern": PATTERNS}
 MOST_GROUPS = 100
+# In whose groups confidence and cost are measured, too.
+DETAILED = ("by_functionality", "by_language")
 
 
 def measure_run(folder: Path, *, cluster: str | None = None) -> JSON:
@@ -97,7 +99,7 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "binary": binary_scores(columns),
         "confusion": confusion_as_json(columns),
         "by_label": scores_by_label(columns, clusters),
-        **{name: _measure_groups(columns, clusters, name) for name in GROUPS},
+        **{name: _measure_groups(columns, clusters, name) for name in MEASURED_GROUPS},
         "images": {
             **columns.images._asdict(),
             "left_out": (columns.run.get("images") or {}).get("left_out", 0),
@@ -110,7 +112,7 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "over_agents": measure_perspectives(columns, clusters),
         "consistency": measure_consistency(columns),
         "calibration": measure_calibration(columns, clusters),
-        "cost": measure_cost(columns),
+        "cost": measure_cost(columns, clusters),
         "saved": measure_savings(columns, clusters),
         **_fitted_on(columns),
     }
@@ -168,7 +170,13 @@ def _measure_groups(columns: RunColumns, clusters: Clusters, name: str) -> JSON:
         held[BEYOND_EASY] = np.sort(np.concatenate([held.get(each, np.arange(0)) for each in DIFFICULTIES[1:3]]))
     largest = sorted(held, key=lambda value: (-len(held[value]), value))[:MOST_GROUPS]
     named = [*_ALWAYS.get(name, ()), *sorted(set(largest) - set(_ALWAYS.get(name, ())))]
-    return {value: _measure_group(columns, clusters, held.get(value, np.arange(0))) for value in named}
+    groups = {value: held.get(value, np.arange(0)) for value in named}
+    measured = {value: _measure_group(columns, clusters, rows) for value, rows in groups.items()}
+    if name in DETAILED:
+        for value, rows in groups.items():
+            measured[value]["calibration"] = measure_calibration(columns, clusters, rows, points=POINTS_OF_GROUP)
+            measured[value]["cost"] = measure_group_cost(columns, clusters, rows)
+    return measured
 
 
 def _measure_group(columns: RunColumns, clusters: Clusters, rows: Ints) -> JSON:

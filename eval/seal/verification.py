@@ -21,6 +21,8 @@ from tribunal.text import parse_json
 
 # Of metrics.json, what depends on files outside the run's folder.
 _OUTSIDE = {"fitted_on"}
+# What metrics.json of an earlier version lacks, wherever it would stand.
+_NEWER = {"by_language", "calibration", "cost", "coverage_at_risk", "interval", "notes"}
 
 
 class Verification(NamedTuple):
@@ -110,7 +112,7 @@ def _pair_figures(where: str, then: Any, now: Any) -> Iterator[tuple[str, Any, A
     """Yield each value of two measures with its place; a nested one value by value."""
     if isinstance(then, dict) and isinstance(now, dict):
         for name in {**now, **then}:
-            if where or name not in _OUTSIDE:
+            if (where or name not in _OUTSIDE) and (name in then or name not in _NEWER):
                 inside = f"{where}.{name}" if where else str(name)
                 yield from _pair_figures(inside, then.get(name, _MISSING), now.get(name, _MISSING))
     elif isinstance(then, list) and isinstance(now, list | tuple):

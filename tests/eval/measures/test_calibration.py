@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +78,39 @@ def test_only_labelled_verdicts_with_a_confidence_count(tmp_path: Path) -> None:
     none = measure_run(write_run(tmp_path / "none", [line("a", 1, 1)]))["calibration"]
     spans = dict.fromkeys(("ece", "aurc", "brier", "auroc", "auroc_hate"))
     measures = dict.fromkeys(("ece", "ece_debiased", "aurc", "brier", "auroc", "auroc_hate"))
+    nothing = {"coverage": None, "threshold": None, "interval": None}
     assert none == {
         "n": 0, "bins": BINS, **measures, "intervals": spans, "reliability": [], "risk_coverage": [],
+        "coverage_at_risk": [{"risk": risk, **nothing} for risk in (0.01, 0.05, 0.1)],
+        "notes": ["no verdict on a labelled post states a confidence, so calibration can't be measured"],
     }  # fmt: skip
+
+
+def test_each_language_and_functionality_has_its_calibration_and_cost(tmp_path: Path) -> None:
+    # In English one of twenty sure verdicts is wrong, and all of the others; in Korean nothing is wrong.
+    kinds = [("en", 0.9, at > 0) for at in range(20)] + [("en", 0.6, False)] * 20 + [("ko", 0.8, True)] * 10
+    lines = [
+        line(
+            f"p{at}", 1, int(right), confidence=confidence, language=language, language_from="given",
+            fields={"functionality": language.upper()}, seconds=float(at % 5), usage={"calls": 2 + at % 2},
+        )
+        for at, (language, confidence, right) in enumerate(kinds)
+    ]  # fmt: skip
+    found = measure_run(write_run(tmp_path / "run", [*lines, line("q", 1, 1, language="de", language_from="given")]))
+    english, korean, german = (found["by_language"][name] for name in ("en", "ko", "de"))
+    assert found["by_functionality"]["EN"]["calibration"] == english["calibration"]
+    assert [each["coverage"] for each in english["calibration"]["coverage_at_risk"]] == [0.0, 0.5, 0.5]
+    assert [each["threshold"] for each in english["calibration"]["coverage_at_risk"]] == [None, 0.9, 0.9]
+    low, high = english["calibration"]["coverage_at_risk"][2]["interval"]
+    assert 0 <= low <= 0.5 < high < 0.8
+    assert english["calibration"]["brier"] == pytest.approx((19 * 0.01 + 0.81 + 20 * 0.36) / 40)
+    assert english["cost"]["calls"]["mean"] == 2.5
+    assert english["cost"]["calls"]["interval"] == pytest.approx([2.33, 2.66], abs=0.05)
+    assert korean["calibration"]["auroc"] is None
+    assert "every verdict that states a confidence is right" in korean["calibration"]["notes"][0]
+    assert german["calibration"]["n"] == 0
+    assert "no verdict on a labelled post states a confidence" in german["calibration"]["notes"][0]
+    assert "NaN" not in json.dumps(found)
 
 
 def test_brier_and_auroc_are_scikit_learns(tmp_path: Path) -> None:

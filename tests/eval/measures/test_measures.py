@@ -155,7 +155,8 @@ def test_cost(tmp_path: Path) -> None:
         for number in (1, 2, 3, 4)
     ]
     found = measure(tmp_path / "run", lines)["cost"]
-    assert found["calls"] == {"total": 10, "mean": 2.5, "p50": 2.5, "p95": pytest.approx(3.85)}
+    calls = {"total": 10, "mean": 2.5, "p50": 2.5, "p95": pytest.approx(3.85), "interval": [1.5, 3.5]}
+    assert found["calls"] == calls
     assert found["tokens"]["total"] == 400 + 100
     assert found["seconds"]["p50"] == 2.5
     assert found["from_cache"]["total"] == 1
