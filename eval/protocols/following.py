@@ -79,7 +79,9 @@ def follow_protocol(name: str | None, asked: RunRequest) -> ProtocolRun:
     if name is None and asked.paper_models:
         raise BadInput("paper_models: is of a protocol; name one")
     if asked.dataset is None:
-        raise BadInput("dataset: name one, or a protocol that is of one alone (`tribunal protocols`)")
+        raise BadInput(
+            "dataset: name one (`table` for a table of your own), or a protocol that is of one alone (`tribunal protocols`)"
+        )
     if name == PAPER:
         return _follow_paper(asked, asked.dataset)
     return _run_without_protocol(asked, asked.dataset)

@@ -85,7 +85,10 @@ def test_no_figure_of_a_paper_is_printed() -> None:
         (("--protocol", "arcade-table4", "--dataset", "h-vli"), "dataset: h-vli: arcade-table4 is of fhm"),
         (("--protocol", "arcade-table5"), "dataset: arcade-table5 is of h-vli, fhm; name one"),
         (("--protocol", "paper", "--dataset", "hatecheck"), "protocol: paper: no paper has one for hatecheck"),
-        (("--protocol", "paper"), "dataset: name one, or a protocol that is of one alone"),
+        (
+            ("--protocol", "paper"),
+            "dataset: name one (`table` for a table of your own), or a protocol that is of one alone",
+        ),
         (("--dataset", "fhm", "--paper-models"), "paper_models: is of a protocol; name one"),
         (("--dataset", "fhm+sbic"), "data: fhm+sbic is several sets; give fhm=FOLDER and sbic=FOLDER"),
         (("--dataset", "fhm+fhm"), "dataset: fhm+fhm: names a set twice"),
