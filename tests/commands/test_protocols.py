@@ -87,7 +87,7 @@ def test_no_figure_of_a_paper_is_printed() -> None:
         (("--protocol", "paper", "--dataset", "hatecheck"), "protocol: paper: no paper has one for hatecheck"),
         (
             ("--protocol", "paper"),
-            "dataset: name one (`table` for a table of your own), or a protocol that is of one alone",
+            "dataset: name one (a table of your own is `table`), or a protocol of one alone",
         ),
         (("--dataset", "fhm", "--paper-models"), "paper_models: is of a protocol; name one"),
         (("--dataset", "fhm+sbic"), "data: fhm+sbic is several sets; give fhm=FOLDER and sbic=FOLDER"),

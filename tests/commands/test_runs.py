@@ -269,7 +269,7 @@ async def test_ten_judges_over_one_aux_model_pay_for_one_debate(tmp_path: Path) 
         ("[grid]", "data: "),
         (
             'data = "p"\nout = "o"\n[grid]\nrounds = [1]',
-            "dataset: name one (`table` for a table of your own), or a protocol",
+            "dataset: name one (a table of your own is `table`), or a protocol",
         ),
         ('dataset = "table"\ndata = "p"\nout = "o"\n[grid]\nround = [1]', "round: is no setting"),
         ('dataset = "table"\ndata = "posts.csv"\nout = "o"\n[grid]\nrounds = [99]', "rounds: 99"),
