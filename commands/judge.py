@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
-(tribunal review). Also 4: with --review, the case could not be kept, so no person will be asked. Stopped: 130 by
-Ctrl-C, 143 by SIGTERM."""
+(tribunal review). Also 4: the verdict is printed, and could not be kept (--keep), or put before a person (--review).
+Stopped: 130 by Ctrl-C, 143 by SIGTERM."""
 
 
 @with_settings
@@ -108,7 +108,7 @@ def judge(
     if explain:
         _write_explanation(record, {"text": words or "", "image": picture, "earlier": earlier or []}, explain)
     if (unkept := find_unkept_warning(record)) is not None:
-        say(f"tribunal: not kept, so no person will be asked: {unkept}", aside=True)
+        say(f"tribunal: {unkept}", aside=True)
         raise typer.Exit(STATUS["failure"])
     raise typer.Exit(STATUS[record.outcome])
 

@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
-from sqlalchemy import select
+from sqlalchemy import delete, func, select
 
 from tribunal.allowance import spend_from
+from tribunal.cases.leases import owner_is_dead
 from tribunal.cases.problem import Problem
-from tribunal.cases.reservations import KINDS, CaseBounds, day_of, reserve, settle
+from tribunal.cases.reservations import KINDS, CaseBounds, Reservation, day_of, reserve, settle
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import ModelUsage, Prices
@@ -21,6 +22,7 @@ from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys, usage
+from tribunal.times import new_id
 
 
 class Amounts(Frozen):
@@ -78,8 +80,10 @@ def case_bounds(options: ServiceOptions, prices: Prices | None) -> CaseBounds:
 
 
 @asynccontextmanager
-async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds) -> AsyncIterator[None]:
-    """Let a key pay for the one call to a model within the block, and its retries; it belongs to no case under way.
+async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds, replica: str) -> AsyncIterator[None]:
+    """Let a key pay for the one letter of a model within the block, and its retries; it belongs to no case under way.
+
+    A row in this replica's name says what is reserved, so that `settle_broken_off` finds it if the replica is killed.
 
     Raises:
         Problem: nothing is left of its daily budget.
@@ -89,13 +93,30 @@ async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds) -> AsyncIte
         return
     async with store.transaction() as connection:
         reserved = await reserve(store, connection, key_id, "baseline", {}, 1, bounds)
+        row: JSON = {"key_id": key_id, "period": f"{reserved.day if reserved else ''}T{new_id('letter')}{replica}"}
+        if reserved is not None:
+            amounts = {f"reserved_{kind}": amount for kind, amount in reserved.whole.model_dump().items()}
+            await connection.execute(usage.insert().values(**row, **amounts))
     allowance = bounds.allowance(reserved)
     try:
         with spend_from(allowance):
             yield
     finally:
+        own = delete(usage).where(*(usage.c[name] == value for name, value in row.items()))
         async with store.transaction() as connection:
-            await settle(store, connection, key_id, reserved, allowance.close())
+            if reserved is None or (await connection.execute(own)).rowcount:
+                await settle(store, connection, key_id, reserved, allowance.close())
+
+
+async def settle_broken_off(store: Store, replica: str, takeover: float) -> None:
+    """Count as spent all that replicas which are dead had reserved for letters: nobody knows what these took."""
+    owner = func.substr(usage.c.period, 1 + len(f"2026-11-28T{new_id('letter')}"))
+    broken_off = usage.c.period.like("%Tletter-%") & owner_is_dead(owner, replica, takeover)
+    async with store.transaction() as connection:
+        for row in (await connection.execute(delete(usage).where(broken_off).returning(usage))).mappings().all():
+            amounts = {kind: row[f"reserved_{kind}"] for kind in KINDS}
+            reserved = Reservation(day=row["period"].partition("T")[0], attempt=1, **amounts)
+            await settle(store, connection, row["key_id"], reserved, None)
 
 
 async def read_usage(store: Store, key_id: str, days: int) -> KeyUsage:

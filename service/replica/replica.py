@@ -28,7 +28,7 @@ from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.head_publishing import HeadPublisher, check_secret, parse_targets
-from tribunal.service.replica.key_usage import case_bounds
+from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.near_copies import NearCopies
 from tribunal.service.replica.nearest_cases import NearestCases
@@ -190,7 +190,9 @@ class Replica:
         feeding = repeat(feeder.feed, _SHORT_PAUSE, "batches could not be fed", feeder.wake)
         self.work_tasks += [asyncio.create_task(each) for each in (queue, feeding)]
         takeover, outbox = self.options.takeover, self.case_store.outbox
+        letters = partial(settle_broken_off, self.store, self.case_store.replica, takeover)
         others = [
+            repeat(letters, takeover, "letters that were broken off could not be settled"),
             repeat(self.send_heartbeat, takeover / 6, "no sign of life could be given"),
             repeat(partial(batches.look_after, forgotten), takeover / 3, "batches could not be looked after"),
             repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),

@@ -285,7 +285,7 @@ async def _explain_to_poster(
     # The prompts are the operator's: a folder that a case names may be gone.
     settings["prompts"] = replica.options.settings.get("prompts")
     context = context_from({name: value for name, value in settings.items() if name in LETTER_SETTINGS})
-    async with paid_by_key(replica.store, who.key_id, replica.case_store.bounds):
+    async with paid_by_key(replica.store, who.key_id, replica.case_store.bounds, replica.case_store.replica):
         mapping = replica.options.mapping
         measures = await asyncio.to_thread(read_mapping, mapping) if mapping else None
         try:

@@ -21,7 +21,8 @@ from typer.testing import CliRunner, Result
 from tribunal.cases.checkpoints import PlainSerializer
 from tribunal.commands import app
 
-ALL = ("judge", "post-words", "--model", "rehearsal", "--review", "--review-rule", "all", "--json")
+JUDGE = ("judge", "post-words", "--model", "rehearsal")
+ALL = (*JUDGE, "--review", "--review-rule", "all", "--json")
 
 
 def run(*arguments: str) -> Result:
@@ -106,7 +107,7 @@ NO_DOCKET: dict[str, Callable[[Path], object]] = {
     "cut in the header": lambda path: os.truncate(path, 60),
     "cut after a page": lambda path: os.truncate(path, 4096),
     "one table less": lambda path: altered(path, "DROP TABLE cases"),
-    "one column less": lambda path: altered(path, "ALTER TABLE cases DROP COLUMN answer"),
+    "one column less": lambda path: altered(path, "ALTER TABLE cases DROP COLUMN record"),
 }
 ROWS: dict[str, Callable[[Path], object]] = {
     "settings that are no JSON": lambda path: altered(path, "UPDATE cases SET settings = '{'"),
@@ -128,10 +129,17 @@ def test_what_is_no_docket_is_told_with_the_way_out(damage: str, docket: Path, s
 
 
 @pytest.mark.parametrize("damage", NO_DOCKET)
-def test_a_new_case_is_refused_before_any_call(damage: str, docket: Path) -> None:
+def test_a_new_verdict_is_printed_and_the_line_and_the_status_say_that_it_was_not_kept(
+    damage: str, docket: Path
+) -> None:
     NO_DOCKET[damage](docket)
-    done = run(*ALL)
-    assert (done.exit_code, done.stdout) == (2, "")
+    assert run(*JUDGE, "--json").exit_code == 0, "it isn't to be kept"
+    for how, line in (("--review", "not kept, so no person will be asked: "), ("--keep", "not kept: ")):
+        done = run(*JUDGE, "--json", how)
+        assert (done.exit_code, json.loads(done.stdout)["outcome"]) == (4, "verdict")
+        assert done.stderr.startswith(f"tribunal: {line}")
+        assert (str(docket) in done.stderr, done.stderr.count("\n")) == (True, 1)
+        assert "set TRIBUNAL_DATA to another folder" in done.stderr
 
 
 def test_a_lock_is_waited_for_and_then_told(docket: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:

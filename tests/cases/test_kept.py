@@ -162,7 +162,8 @@ async def test_a_database_that_can_t_be_written_loses_no_verdict(tmp_path: Path,
 async def test_a_full_disk_loses_no_verdict(forked: Forked, scripted_model: ScriptedModel) -> None:
     done = await asyncio.to_thread(forked.run, "judge", POST, "--graph", "baseline", "--keep", "--json", room=30_000)
     record = json.loads(done.out)
-    assert (done.status, record["outcome"], record["kept"]) == (0, "verdict", None)
+    assert (done.status, record["outcome"], record["kept"]) == (4, "verdict", None)
+    assert done.err.startswith("tribunal: not kept: this verdict could not be kept (")
     assert "this verdict could not be kept (" in record["warnings"][-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import select, update
 
 from tests.cases.letters import CUE, FRENCH, POST, VERDICT, Page, is_explainer, told
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.service.command import Service, started
 from tests.service.conftest import opened, serving
 from tribunal.errors import BadInput
 from tribunal.notices.mapping import example_mapping
@@ -84,6 +86,37 @@ async def test_who_asks_for_the_words_pays_for_them(database: str, monkeypatch: 
         async with store.transaction() as connection:
             spent = (await connection.execute(select(usage.c.calls).where(usage.c.key_id == own.split("_")[1]))).all()
         assert sum(calls for (calls,) in spent) == 5
+
+
+@pytest.mark.long
+async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database: str) -> None:
+    async with opened(database) as store:
+        key = {"X-API-Key": await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=9))}
+    written = told(Fault(hang=True), FRENCH, judge=ONE_GROUND)
+    async with ScriptedServer(written) as server:
+        options = ("--graph", "arcade", "--takeover", "2")
+        told_to = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+
+        async def account(service: Service) -> tuple[int, int]:
+            today = (await service.client.get("/v1/usage", headers=key)).json()["days"][0]
+            return today["spent"]["calls"], today["reserved"]["calls"]
+
+        async with started(database, *options, **told_to) as first:
+            case = (await first.client.post("/v1/judge?wait=60", json={"text": POST}, headers=key)).headers
+            at = f"/v1/cases/{case['tribunal-case']}/explanation?for=poster&language=fr"
+            assert await account(first) == (4, 0)
+            asked = asyncio.create_task(first.client.get(at, headers=key))
+            while not is_explainer(server.requests[-1]):
+                await asyncio.sleep(0.05)
+            async with started(database, *options, **told_to) as second:
+                await asyncio.sleep(3)
+                assert await account(second) == (4, 5), "its replica lives"
+                first.signal(signal.SIGKILL)
+                await asyncio.wait([asked])
+                while (held := await account(second)) == (4, 5):
+                    await asyncio.sleep(0.2)
+                assert held == (9, 0)
+                assert (await second.client.get(at, headers=key)).status_code == 429
 
 
 async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(

@@ -124,7 +124,7 @@ class Docket:
                 except (DatabaseUnreachable, DatabaseDamaged) as error:
                     why = str(error)
             await self._discard(held)
-            return _without_thread(result.record, f"{unkept_warning(why)}; no thread holds it")
+            return _without_thread(result.record, f"{unkept_warning(why, review=True)}; no thread holds it")
 
     async def resume(self, thread: str, listen: Listener | None = None) -> Record:
         """Go on with a case whose process ended in the middle.

@@ -196,17 +196,20 @@ def _counter() -> ContextVar[UnseenCalls | None]:
     return counter
 
 
-_UNKEPT = "this case could not be kept for a person to review"
+_UNREVIEWED, _UNKEPT = "this case could not be kept for a person to review", "this verdict could not be kept"
 
 
-def unkept_warning(why: str) -> str:
-    """Return the warning of a case that a person should have seen, and that could not be kept for them."""
-    return f"{_UNKEPT} ({why})"
+def unkept_warning(why: str, *, review: bool) -> str:
+    """Return the warning of a verdict that could not be kept, or of a case that a person should have had to review."""
+    return f"{_UNREVIEWED if review else _UNKEPT} ({why})"
 
 
 def find_unkept_warning(record: Record) -> str | None:
-    """Return that warning of a record; None if a person will be asked, or nobody should have been."""
-    return next((each for each in record.warnings if each.startswith(_UNKEPT)), None)
+    """Return that warning of a record that is over, in a line; None if all was kept that should have been."""
+    found = [each for each in record.warnings if each.startswith((_UNREVIEWED, _UNKEPT))]
+    if record.outcome == "pending" or not found:
+        return None
+    return f"not kept{', so no person will be asked' if found[0].startswith(_UNREVIEWED) else ''}: {found[0]}"
 
 
 async def judge_unreviewed(

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tribunal.database import check_sqlite_file, connect
-from tribunal.errors import BadInput
+from tribunal.store.table_versions import DatabaseDamaged
 
 _HEADER = (0x54524243, 1)  # "TRBC", by which it is told apart from any other SQLite file, and its version
 # Each as one that was cut off. A case whose record was kept, too, is there already.
@@ -28,7 +28,7 @@ def copy_old_cases(file: Path, database: Path) -> list[str]:
     """Copy the cases of the file into the database, with their checkpoints, and return the ids of those that are new.
 
     Raises:
-        BadInput: the file is damaged, none of ours, or of another version; in a line with the way out.
+        DatabaseDamaged: the file is damaged, none of ours, or of another version; in a line with the way out.
     """
     try:
         check_sqlite_file(file)
@@ -47,7 +47,7 @@ def copy_old_cases(file: Path, database: Path) -> list[str]:
     except (sqlite3.Error, OSError, ValueError) as error:
         if not file.exists():
             return []  # another process has just brought them in
-        raise BadInput(
+        raise DatabaseDamaged(
             f"cases: {file}: the docket of an earlier release can't be taken over: {error}; put back a copy, or move "
             "it away, or set TRIBUNAL_DATA to another folder"
         ) from error

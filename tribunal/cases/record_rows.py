@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Literal, get_args
 
 from sqlalchemy import select, update
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.deciders import recorded_policy
 from tribunal.cases.erasure import post_without_words, without_words
+from tribunal.cases.graph_run import unkept_warning
 from tribunal.cases.keep_options import KeepOptions
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
@@ -25,9 +25,9 @@ from tribunal.prompts.policy_parts import Severity
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
-from tribunal.store.engine import MISSHAPEN, DatabaseUnreachable, Store
+from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
 from tribunal.store.tables import cases, contents
-from tribunal.text import normalize_text, one_line, parse_json
+from tribunal.text import normalize_text, parse_json
 from tribunal.times import new_id
 
 _stores: PerLoop[Store] = PerLoop(Store.open, Store.close)
@@ -65,12 +65,14 @@ async def keep_record(
     named = record.model_copy(update={"kept": record.kept or record.thread or new_id()})
     try:
         store = await store_here(options.database)
-        if record.thread is not None:
-            await _mark_waiting(store, options, named, money)
-        else:
-            await _write(store, options, named, {name: value for name, value in post.items() if value}, settings, money)
-    except (SQLAlchemyError, OSError, *MISSHAPEN) as error:
-        why = f"this verdict could not be kept ({one_line(str(getattr(error, 'orig', None) or error))[:300]})"
+        with database_problems(store.address, "this verdict"):
+            if record.thread is not None:
+                await _mark_waiting(store, options, named, money)
+            else:
+                given = {name: value for name, value in post.items() if value}
+                await _write(store, options, named, given, settings, money)
+    except BadInput as error:
+        why = unkept_warning(str(error), review=False)
         return record.model_copy(update={"warnings": (*record.warnings, why), "kept": None})
     return named
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tribunal.cases.graph_run import caller_config, judge_unreviewed, unkept_warning
@@ -51,15 +52,18 @@ async def judge_post(
         config: the callbacks, tags and metadata of the run, as LangChain has them.
 
     Raises:
-        BadInput: the post, a setting or the database to keep it in is wrong; no model was called.
+        BadInput: the post, a setting or the address of the database to keep it in is wrong; no model was called. A
+            database that is away or damaged is a warning: nobody will be asked, or the verdict isn't kept.
     """
     config = caller_config(config)
     post = await graph_input(text, image, post_id, language, earlier, appeal)
     if keep is None:
         return await _judge(post, graph, context, listen, config, database)
     from tribunal.cases.record_rows import check_database, keep_record  # SQLAlchemy, for those who keep
+    from tribunal.store.engine import DatabaseDamaged
 
-    await check_database(keep)
+    with suppress(DatabaseDamaged):
+        await check_database(keep)
     record = await _judge(post, graph, context, listen, config, keep.database)
     return await keep_record(keep, record, post, settings_for_record(context))
 
@@ -70,12 +74,12 @@ async def _judge(
     unkept = ""
     if context.review:
         from tribunal.cases.docket import docket_here  # SQLAlchemy, for those who ask for it
-        from tribunal.store.engine import DatabaseUnreachable
+        from tribunal.store.engine import DatabaseDamaged, DatabaseUnreachable
 
         try:
             return await (await docket_here(database)).judge(post, graph, context, listen, config)
-        except DatabaseUnreachable as error:
-            unkept = unkept_warning(str(error))
+        except (DatabaseDamaged, DatabaseUnreachable) as error:
+            unkept = unkept_warning(str(error), review=True)
     return await judge_unreviewed(post, graph, context, listen, config, unkept)
 
 

@@ -29,7 +29,14 @@ from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
-from tribunal.store.table_versions import check_tables, create_tables, is_newer, read_version, run_migrations
+from tribunal.store.table_versions import (
+    DatabaseDamaged,
+    check_tables,
+    create_tables,
+    is_newer,
+    read_version,
+    run_migrations,
+)
 from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
@@ -40,10 +47,6 @@ MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError
 
 class DatabaseUnreachable(BadInput):
     """A database that may be there again in a moment: it doesn't answer, is locked, or can't be written."""
-
-
-class DatabaseDamaged(BadInput):
-    """A database that holds what none of ours does, wherever it was damaged."""
 
 
 class Store:

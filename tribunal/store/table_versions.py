@@ -25,6 +25,10 @@ _WHAT_IS_WRONG = {
 }
 
 
+class DatabaseDamaged(BadInput):
+    """A database that holds what none of ours does, wherever it was damaged."""
+
+
 def is_newer(version: str) -> bool:
     """Return whether tables are of a later release, beside which this one goes on working as long as they allow it."""
     return version.isdecimal() and version > VERSION
@@ -42,11 +46,11 @@ def create_tables(connection: Connection, shown: str) -> None:
     """Make every table in an empty database.
 
     Raises:
-        BadInput: it isn't empty, and none of ours.
+        DatabaseDamaged: it isn't empty, and none of ours.
     """
     others = set() if connection.dialect.name == "postgresql" else set(inspect(connection).get_table_names())
     if others:
-        raise BadInput(
+        raise DatabaseDamaged(
             f"database: {shown}: can't be used: it is none of ours: it holds the table {min(others)}; give another "
             "place, or set TRIBUNAL_DATA to another folder"
         )
@@ -84,10 +88,10 @@ def check_tables(connection: Connection, shown: str) -> None:
     """Compare the tables with those that this program works on.
 
     Raises:
-        BadInput: they differ.
+        DatabaseDamaged: they differ.
     """
     if (difference := _find_difference(connection)) is not None:
-        raise BadInput(
+        raise DatabaseDamaged(
             f"database: {shown}: {difference}; the tables were changed, or another program made them: "
             "put back a copy, or take the program that made them, or set TRIBUNAL_DATA to another folder"
         )

@@ -292,7 +292,7 @@ desk_tries = _table(
 usage = _table(
     "usage",
     Column("key_id", Text, primary_key=True),
-    Column("period", Text, primary_key=True, comment="a day, 2026-11-22, or a minute of one, 2026-11-22T09:30"),
+    Column("period", Text, primary_key=True, comment="a day, 2026-11-22, a minute of it, or a letter of it"),
     Column("requests", BigInteger, nullable=False, default=0),
     Column("calls", BigInteger, nullable=False, default=0),
     Column("tokens", BigInteger, nullable=False, default=0),
