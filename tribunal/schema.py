@@ -126,6 +126,7 @@ class Turn(Frozen):
     arguments: tuple[Argument, ...] = Field(default=(), description="what it says cue by cue")
     stance: str | None = Field(default=None, description="of a response: agree or rebut; of an answer: what it is")
     text: str = Field(default="", description="what was said, where it isn't said cue by cue")
+    clauses: tuple[str, ...] = _clauses_field("of an equal's answer: the clauses of the policy that decide it")
 
 
 class Step(Frozen):

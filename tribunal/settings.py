@@ -273,7 +273,7 @@ class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):
     )
 
 
-class SymmetricDebateSettings(ManyTasks, Exemplified, Argued, Redrawn, InRounds, Budgeted):
+class SymmetricDebateSettings(ManyTasks, Clausal, Exemplified, Argued, Redrawn, InRounds, Budgeted):
     """The settings that a symmetric debate heeds."""
 
     about = "equals who all see each other's answers for some rounds, then a vote"

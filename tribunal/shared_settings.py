@@ -247,7 +247,7 @@ class Clausal(EveryGraph):
         "Show the policy's clauses to those who argue and decide, and have each cue and verdict cite them. The papers "
         "have none.",
         None, default="on with a policy that you name; off with the one that comes with the task",
-        nodes=["indict", "investigate", "judge", "classify", "draw", "summarise", "annotate", "conclude"],
+        nodes=["indict", "investigate", "judge", "classify", "draw", "speak", "summarise", "annotate", "conclude"],
         option="--policy-clauses/--no-policy-clauses", clients="anything",
     )
 

@@ -23,6 +23,7 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
+from tribunal.nodes.clauses import cited_clauses
 from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
 from tribunal.nodes.mv_debate.history import (
     answer_in_words,
@@ -140,7 +141,7 @@ async def take_turn(
     except ModelError as fault:
         return dropout_update(fault, stage, number)
     turn = new_turn(seat, stage, number, answer.value.reason, stance=answer.value.answer, again=stage == "revision")
-    return write_turn(turn, answer, runtime)
+    return write_turn(turn.model_copy(update={"clauses": cited_clauses(answer.value)}), answer, runtime)
 
 
 def new_turn(seat: str, stage: Any, round: int, text: str, *, stance: Any = None, again: bool = False) -> Turn:

@@ -6,6 +6,7 @@ Debate*, ICML 2024. It takes no Judge and no roles. `max_tokens` lets it spend w
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from langgraph.runtime import Runtime
@@ -18,16 +19,19 @@ from tribunal.errors import WrongState
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import says
+from tribunal.nodes.clauses import mend_decision
+from tribunal.nodes.forms import MOST_CLAUSES, citing_form
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
 from tribunal.nodes.state import Views
 from tribunal.nodes.verdict import deliver, is_closed, is_uncertain, vote_confidence
 from tribunal.prompts.marks import ours
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head
 
 # `final`: the budget is looked at before a round, which is held whole or not at all.
-AGENT = Role("agent", "agent", "peers/agent", answer_form, 0.0, system="task", final=True)
+AGENT = Role("agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True)
 
 
 class AgentSeat(TypedDict, total=False):
@@ -96,12 +100,18 @@ async def answer_as_agent(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     seat, last = f"agent:{state['agent']}", turns_at_stage(state, "answer", state["round"] - 1)
     own = next((answer_in_words(turn) for turn in last if turn.seat == seat), "")
     others = answers_in_words([turn for turn in last if turn.seat != seat], ours("agent "))
-    return await take_turn(AGENT, seat, "answer", state, runtime, draw=state["agent"] - 1, own=own, others=others)
+    mend = mend_decision(await policy_of(state, runtime), seat)
+    return await take_turn(
+        AGENT, seat, "answer", state, runtime, draw=state["agent"] - 1, own=own, others=others, mend=mend
+    )
 
 
 @take_part_while_open
 async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
-    """Decide by more than half of the last round's answers; a tie is NO, and marked."""
+    """Decide by more than half of the last round's answers; a tie is NO, and marked.
+
+    The verdict cites the clauses that most of those who gave the answer cite.
+    """
     if not (answers := turns_at_stage(state, "answer", state["round"])):
         raise WrongState(f"round: {state['round']}: nobody answered in it; give the last round that was held")
     yes = sum(turn.stance == YES for turn in answers)
@@ -112,5 +122,7 @@ async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
     words += next(turn.text for turn in answers if turn.stance == side)
     confidence = vote_confidence(state, count, len(answers), state.get("calls", ()))
     unsure = tie or await is_uncertain(state, int(side == YES), "binary", confidence)
-    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure}
+    cited = Counter(clause for turn in answers if turn.stance == side for clause in turn.clauses)
+    clauses = [clause for clause, _ in cited.most_common(MOST_CLAUSES)]
+    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure, "clauses": clauses}
     return await deliver(int(side == YES), "binary", words, state, runtime, **how)

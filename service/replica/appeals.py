@@ -20,6 +20,7 @@ from tribunal.cases.decision_effects import announce_step, insert_decision
 from tribunal.cases.leases import existing_for_request
 from tribunal.cases.outbox import Outbox
 from tribunal.cases.problem import Problem
+from tribunal.cases.record_rows import policy_columns
 from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, reserve
 from tribunal.errors import BadInput
 from tribunal.nodes.clauses import named_clauses
@@ -194,8 +195,9 @@ class Appeals(ClaimStore):
             "status": "decided", "reviewer": reviewer, "result": result, "note": note, "decided": now,
             "category_before": record.category, "hateful_before": record.hateful, **outcome, **NO_CLAIM,
         })  # fmt: skip
-        dumped = add_appeal(record, row, await _ended_trial(connection, row), after, clauses).dump()
-        changes: JSON = {"record": dumped, "uncertain": False}
+        decided = add_appeal(record, row, await _ended_trial(connection, row), after, clauses)
+        dumped = decided.dump()
+        changes: JSON = {"record": dumped, "uncertain": False, **policy_columns(decided)}
         if after is not None:
             changes |= {**outcome, "confidence": None, "reviewer": reviewer}
         await connection.execute(update(cases).where(cases.c.id == case["id"]).values(**changes))

@@ -1,7 +1,7 @@
 """Numbers of a periodic transparency report (Digital Services Act, articles 15 and 24), and no post.
 
-The totals are the board's (`tribunal.service.replica.figures`); by category and by language they are counted by the
-same conditions. What isn't known is counted as unknown.
+The totals are the board's (`tribunal.service.replica.figures`); by category, by language and by clause of the policy
+they are counted by the same conditions. What isn't known is counted as unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNKNOWN = "unknown"
 
 
 class VerdictGroup(Frozen):
-    """The verdicts of a category, or of a language. None: suppressed, or not known."""
+    """The verdicts of a category, of a language, or that cite a clause. None: suppressed, or not known."""
 
     name: str
     posts: int | None = Field(default=0, description="verdicts")
@@ -70,8 +70,9 @@ class StatementCounts(Frozen):
 class TransparencyNumbers(Frozen):
     """The numbers of a report.
 
-    `suppressed_below`: in the tables by category and by language, a count from 1 to one less than this is left out,
-    and with it what would give it away; None: all are shown.
+    `by_clause`: a verdict counts in the group of each clause that it cites, and in none if it cites none.
+    `suppressed_below`: in the tables by category, language and clause, a count from 1 to one less than this is left
+    out, and with it what would give it away; None: all are shown.
     """
 
     span: TimeSpan
@@ -86,11 +87,12 @@ class TransparencyNumbers(Frozen):
     statements: StatementCounts
     by_category: list[VerdictGroup]
     by_language: list[VerdictGroup]
+    by_clause: list[VerdictGroup] = []
     suppressed_below: int | None = None
 
 
 async def count_transparency(store: Store, span: TimeSpan, suppress_below: int | None = None) -> TransparencyNumbers:
-    """Return the numbers of a report; tables by category and language leave out counts below `suppress_below`."""
+    """Return the numbers of a report; its tables leave out counts below `suppress_below`."""
     board = await count_figures(store, span)
     by_rules = cases.c.record["rehearsed"].as_boolean().is_(True)
     counting = select(func.count().filter(cases.c.hateful.is_(True)), func.count().filter(by_rules))
@@ -98,6 +100,7 @@ async def count_transparency(store: Store, span: TimeSpan, suppress_below: int |
     stated = select(statements.c.status, func.count()).where(is_within(statements.c.created, span))
     async with store.reading() as connection:
         groups = [await _count_groups(connection, span, each) for each in (cases.c.category, cases.c.language)]
+        groups.append(await _count_clauses(connection, span))
         hateful, rehearsed = (await connection.execute(counting.where(ended_within(span)))).one()
         made = (await connection.execute(complained)).scalar_one()
         rows = await connection.execute(stated.group_by(statements.c.status))
@@ -117,23 +120,41 @@ async def count_transparency(store: Store, span: TimeSpan, suppress_below: int |
         statements=StatementCounts(made=sum(by_status.values()), by_status=by_status),
         by_category=groups[0],
         by_language=groups[1],
+        by_clause=groups[2],
         suppressed_below=suppress_below,
     )
 
 
-async def _count_groups(connection: AsyncConnection, span: TimeSpan, column: Any) -> list[VerdictGroup]:
+async def _count_clauses(connection: AsyncConnection, span: TimeSpan) -> list[VerdictGroup]:
+    """Return the verdicts that cite each clause, under the names of its policy and its own: `h-vli 1.1`."""
+    cited = select(cases.c.policy_name, cases.c.cited).where(cases.c.outcome == "verdict", cases.c.cited.is_not(None))
+    cited = cited.where(cases.c.policy_name.is_not(None))
+    rows = (await connection.execute(cited.distinct())).all()
+    groups = []
+    for policy, clause in sorted({(policy, clause) for policy, ids in rows for clause in ids.split()}):
+        theirs = cases.c.policy_name == policy, cases.c.cited.contains(f" {clause} ", autoescape=True)
+        counted = await _count_groups(connection, span, cases.c.policy_name, *theirs)
+        groups += [each.model_copy(update={"name": f"{policy} {clause}"}) for each in counted]
+    return groups
+
+
+async def _count_groups(
+    connection: AsyncConnection, span: TimeSpan, column: Any, *conditions: Any
+) -> list[VerdictGroup]:
+    """Return the verdicts by the values of a column, the largest group first; of cases that fulfil the conditions."""
     groups: dict[str, JSON] = defaultdict(lambda: {"changed": 0, "appeals": 0, "turned": 0})
     hated = func.count().filter(cases.c.hateful.is_(True))
     counted = select(column, func.count(), hated, func.count(cases.c.reviewer))
-    counted = counted.where(ended_within(span), cases.c.outcome == "verdict").group_by(column)
+    counted = counted.where(ended_within(span), cases.c.outcome == "verdict", *conditions).group_by(column)
     for name, posts, hateful, by_people in await connection.execute(counted):
         share = max(0, posts - by_people) / posts
         groups[name or UNKNOWN].update(posts=posts, hateful=hateful, by_people=by_people, automated_share=share)
-    for name, times in (await measure_durations(connection, select_verdict_times(span, column))).items():
+    durations = select_verdict_times(span, column).where(*conditions)
+    for name, times in (await measure_durations(connection, durations)).items():
         groups[name or UNKNOWN]["median_seconds"] = times.median
     parts = (column, decisions.c.kind, decisions.c.result)
     decided = select(*parts, func.count(distinct(decisions.c.case_id))).where(is_within(decisions.c.at, span))
-    decided = decided.join(cases, cases.c.id == decisions.c.case_id).group_by(*parts)
+    decided = decided.join(cases, cases.c.id == decisions.c.case_id).where(*conditions).group_by(*parts)
     for name, kind, result, number in await connection.execute(decided):
         group, changed = groups[name or UNKNOWN], 0 if result in ("accepted", "upheld") else number
         if kind == "review":
@@ -186,9 +207,10 @@ def _render_csv(report: TransparencyNumbers) -> str:
     output = io.StringIO(newline="")
     table = csv.writer(output)
     table.writerow(("table", "group", "measure", "value"))
-    whole = report.model_dump(mode="json", exclude={"by_category", "by_language"})
+    whole = report.model_dump(mode="json", exclude={"by_category", "by_language", "by_clause"})
     table.writerows(("total", "", measure, value) for measure, value in _flat_fields("", whole))
-    for title, groups in (("category", report.by_category), ("language", report.by_language)):
+    tables = ("category", report.by_category), ("language", report.by_language), ("clause", report.by_clause)
+    for title, groups in tables:
         for group in groups:
             values = group.model_dump(exclude={"name"})
             table.writerows((title, escape_formula(group.name), measure, value) for measure, value in values.items())

@@ -44,16 +44,18 @@ async def judged(client: httpx.AsyncClient, **post: Any) -> str:
     return str(got.headers["tribunal-case"])
 
 
-async def decided(client: httpx.AsyncClient, category: str | None, **post: Any) -> str:
+async def decided(client: httpx.AsyncClient, category: str | None, *clauses: str, **post: Any) -> str:
     """The id of a case that a person has decided: changed to this category, or, with None, accepted."""
     case = await judged(client, **post)
     said = {"action": "accept"} if category is None else {"action": "change", "category": category}
-    done = await client.post(f"/v1/cases/{case}/decision", json={**said, "reviewer": "kim", "note": "kim-note"})
+    done = await client.post(f"/v1/cases/{case}/decision", json={
+        **said, "reviewer": "kim", "note": "kim-note", "clauses": list(clauses)
+    })  # fmt: skip
     assert done.status_code == 200, done.text
     return case
 
 
-async def contested(client: httpx.AsyncClient, category: str | None, **post: Any) -> str:
+async def contested(client: httpx.AsyncClient, category: str | None, *clauses: str, **post: Any) -> str:
     """The id of a case that a person decided on appeal: changed to this category, or, with None, upheld."""
     got = await client.post("/v1/judge?wait=60", json={"graph": "tribunal", **post})
     assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
@@ -62,6 +64,8 @@ async def contested(client: httpx.AsyncClient, category: str | None, **post: Any
     assert made.status_code == 201, made.text
     said = {"action": "uphold"} if category is None else {"action": "change", "category": category}
     at = f"{made.headers['location']}/decision"
-    done = await client.post(at, json={**said, "note": "kim-note", "reviewer": "kim"})
+    done = await client.post(at, json={
+        **said, "note": "kim-note", "reviewer": "kim", "clauses": list(clauses)
+    })  # fmt: skip
     assert done.status_code == 200, done.text
     return case

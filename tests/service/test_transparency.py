@@ -26,8 +26,8 @@ async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None
     async with courtroom(database) as (client, _):
         await decided(client, None, text="post-one", language="en")
         await decided(client, "NotHate", text="post-two", language="en")
-        await decided(client, "Racist", text="post-three", language="ko")
-        await contested(client, "NotHate", text="4444")
+        await decided(client, "Racist", "1.1", "1.2", text="post-three", language="ko")
+        await contested(client, "NotHate", "1.2", text="4444")
         await judged(client, text="12345")
     told: dict[str, Any] = json.loads(await report(database, "json"))
     assert (told["posts"], told["outcomes"], told["hateful"]) == (5, {"verdict": 4, "pending": 1}, 2)
@@ -41,6 +41,9 @@ async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None
     assert (by["NotHate"]["changed"], by["NotHate"]["turned"], by["NotHate"]["automated_share"]) == (1, 1, 0.0)
     assert by["Religious"]["median_seconds"] > 0
     assert {each["name"]: each["posts"] for each in told["by_language"]} == {"en": 2, "ko": 1, "unknown": 1}
+    assert {each["name"]: (each["posts"], each["hateful"], each["turned"]) for each in told["by_clause"]} == {
+        "h-vli 1.1": (1, 1, 0), "h-vli 1.2": (2, 1, 1),
+    }  # fmt: skip
     rows = list(csv.DictReader(io.StringIO(await report(database, "csv"), newline="")))
     values = {(row["table"], row["group"], row["measure"]): row["value"] for row in rows}
     assert values["total", "", "automated.by_people"] == "4"
@@ -49,7 +52,7 @@ async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None
     assert "<script" not in page
     assert "2 of 3 (66.7 %)" in page
     assert "| NotHate | 2 | 0 | 2 | 0.0 | 1 | 1 | 1 |" in text
-    assert "2 of 3 (66.7 %)" in text
+    assert "| h-vli 1.2 | 2 | 1 | 2 | 0.0 | 1 | 1 | 1 |" in text
     for word in ("post-one", "kim", "user-7", "It is a song"):
         assert word not in page + text, "no post, no person"
     few = json.loads(await report(database, "json", "--suppress-below", "3"))

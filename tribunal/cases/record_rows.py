@@ -130,11 +130,11 @@ def record_columns(record: Record, *, keep: bool = True) -> JSON:
         "reviewer": turned[-1] if turned else decided_by,
         "post_id": record.post_id if keep else None,
         "image_sha": record.image_sha256 if keep else None,
-        **_policy_columns(record),
+        **policy_columns(record),
     }
 
 
-def _policy_columns(record: Record) -> JSON:
+def policy_columns(record: Record) -> JSON:
     """Return what the models came to, while a person has to decide, and the clauses that the outcome rests on."""
     court: JSON = record.review.court if record.review and record.outcome == "pending" else {}
     cited = record.clauses or court.get("clauses") or ()
