@@ -14,6 +14,7 @@ from bench.cascade import cascade
 from bench.commands import commands
 from bench.counts import counts
 from bench.coverage import coverage
+from bench.desk_keys import desk_keys
 from bench.disk import disk
 from bench.fit import fit
 from bench.images import image
@@ -53,6 +54,7 @@ _ALL = (
     workers,
     service,
     service_cost,
+    desk_keys,
     disk,
     view,
     views,

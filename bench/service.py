@@ -158,8 +158,8 @@ async def timed(
 
 
 @contextlib.contextmanager
-def replica(database: str | None = None, **settings: str) -> Iterator[Replica]:
-    """Yield a `tribunal serve` of its own, which judges by `arcade` and takes 256 posts at a time.
+def replica(database: str | None = None, graph: str = "arcade", **settings: str) -> Iterator[Replica]:
+    """Yield a `tribunal serve` of its own, which judges by a graph and takes 256 posts at a time.
 
     Without the address of a `database` it is the one that `TRIBUNAL_DATABASE` names, else a new SQLite file.
     """
@@ -174,7 +174,7 @@ def replica(database: str | None = None, **settings: str) -> Iterator[Replica]:
             "--port",
             "0",
             "--graph",
-            "arcade",
+            graph,
             "--in-flight",
             "256",
             "--log-level",
