@@ -100,10 +100,15 @@ def _print_setups(compared: JSON, page: Path) -> None:
             format_share(each["missed_hate"]["value"]), format_share(each["wrong_removals"]["value"]),
             f"{each['calls']:.1f}", f"{each['tokens']:,.0f}",
             "–" if each["money_per_1000"] is None else f"{each['money_per_1000']:.2f}",
-            "–" if each["hours_per_1000"] is None else f"{each['hours_per_1000']:.1f}",
+            *(
+                "–" if work["hours_per_1000"] is None else f"{work['hours_per_1000']:.1f}"
+                for work in (each, each["promised"])
+                if work is not None
+            ),
         )
         for name, each in compared["setups"].items()
     ]  # fmt: skip
     heads = ("setup", "graph", "posts", "agree", "missed hate", "wrong removals", "calls", "tokens")
-    print_table((*heads, "money/1000", "hours/1000"), rows)
+    promised = ["hours/1000 promised"] if compared["promise"] else []
+    print_table((*heads, "money/1000", "hours/1000", *promised), rows)
     print_template("compare", c=compared, page=str(page))

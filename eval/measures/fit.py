@@ -24,6 +24,7 @@ from tribunal.eval.measures.rates import share_interval
 from tribunal.eval.measures.risk_control import (
     FITS,
     STARTS,
+    AcceptanceRule,
     AgreementPromise,
     CaseRange,
     LabelledPosts,
@@ -142,8 +143,7 @@ def fit_posts(
         ledger, {**promise.as_json(), "cluster": fitting.by["by"]}, _hash_of_fitting(fitting), among
     )
     error = error_of_attempt(attempt, promise.level)
-    order = shuffle_rows(fitting.ids)
-    drawn = posts.take_rows(first_of_each_cluster(order, cluster))
+    order, drawn = _draw_posts(fitting)
     found = find_acceptance_rule(drawn, promise, error)
     if not found:
         raise BadInput(_too_few_message(drawn, promise, attempt, error, fitting.counted_as))
@@ -184,6 +184,17 @@ def fit_posts(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         **about,
     )
+
+
+def fit_rule(fitting: FittingPosts, promise: AgreementPromise, error: float) -> AcceptanceRule:
+    """Return the rule for which posts show a promise, at the error given; one that accepts nothing where none does."""
+    return find_acceptance_rule(_draw_posts(fitting)[1], promise, error)
+
+
+def _draw_posts(fitting: FittingPosts) -> tuple[Ints, LabelledPosts]:
+    """Return the rows in their random order, and of each cluster the first post."""
+    order = shuffle_rows(fitting.ids)
+    return order, fitting.posts.take_rows(first_of_each_cluster(order, fitting.cluster))
 
 
 def _hate_by_verdict(posts: LabelledPosts) -> JSON:

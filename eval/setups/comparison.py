@@ -13,15 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from tribunal.eval.evaluate import CACHE, Evaluation
-from tribunal.eval.measures.clusters import clusters_of
+from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import Bools, RunColumns, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.costs import cost_of_asking
+from tribunal.eval.measures.fit import fit_rule, fitting_of
 from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.measures.risk_control import AgreementPromise, error_of_attempt
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.journal import RESULTS, report_unwritten
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.setups.setups_file import SetupsFile
+from tribunal.eval.setups.setups_file import SetupsFile, WantedPromise
 from tribunal.files import write_whole
 from tribunal.schema import JSON
 
@@ -54,8 +56,9 @@ def compare_setups(setups: SetupsFile, out: Path, prices: Prices | None, *, clus
 
     Returns:
         `setups`, by name: agreement, missed hate and wrong removals with their intervals, calls, tokens, money and
-        seconds a post, and what is left to people; `pairs`, the paired tests; `recommended`, with `like_it`, the setups
-        whose accuracy can't be told from the best one's; None and empty without gold labels.
+        seconds a post, and what is left to people, also under `promise`, where one is wanted; `pairs`, the paired
+        tests; `recommended`, with `like_it`, the setups whose accuracy can't be told from the best one's; None and
+        empty without gold labels.
 
     Raises:
         BadInput: a file of a run is broken, or no post has the field.
@@ -67,6 +70,7 @@ def compare_setups(setups: SetupsFile, out: Path, prices: Prices | None, *, clus
     return {
         "setups": {name: {**setups.setups[name].model_dump(include={"graph", "says"}), **held[name]} for name in held},
         "seconds_per_case": setups.seconds_per_case,
+        "promise": setups.promise and setups.promise.model_dump(exclude_none=True),
         "pairs": [
             {
                 "first": each["first"], "second": each["second"],
@@ -89,7 +93,8 @@ def write_setups(out: Path, held: JSON) -> None:
 
 
 def _measure_setup(columns: RunColumns, setups: SetupsFile, prices: Prices | None, cluster: str | None) -> JSON:
-    clusters = clusters_of(columns, cluster).of_post[columns.post]
+    grouped = clusters_of(columns, cluster)
+    clusters = grouped.of_post[columns.post]
     decided, hate = columns.is_decided, columns.positive == 1
     to_people = ~columns.has_verdict | (columns.uncertain == 1)
     cost, results = cost_of_asking(columns.folder, columns.ids, prices), max(1, columns.row_count)
@@ -110,11 +115,32 @@ def _measure_setup(columns: RunColumns, setups: SetupsFile, prices: Prices | Non
         "tokens": float(cost.tokens.sum()) / results,
         "money_per_1000": None if money is None else 1000 * money / results,
         "seconds": float(np.mean(columns.seconds)) if columns.row_count else None,
-        "to_people": float(to_people.mean()) if columns.row_count else None,
-        "hours_per_1000": float(to_people.mean()) * 1000 * setups.seconds_per_case / 3600
-        if columns.row_count
-        else None,
+        **_work_of_people(float(to_people.mean()) if columns.row_count else None, setups),
+        "promised": None if setups.promise is None else _work_under_promise(columns, grouped, setups, setups.promise),
     }
+
+
+def _work_of_people(share: float | None, setups: SetupsFile) -> JSON:
+    hours = None if share is None else share * 1000 * setups.seconds_per_case / 3600
+    return {"to_people": share, "hours_per_1000": hours}
+
+
+def _work_under_promise(columns: RunColumns, clusters: Clusters, setups: SetupsFile, wanted: WantedPromise) -> JSON:
+    """Return what is left to people where only verdicts are accepted for which the promise is shown.
+
+    The error is shared out over the setups (Bonferroni), so that the promise holds for whichever is taken.
+
+    Returns:
+        `shown`, whether any verdict can be accepted; `to_people` and `hours_per_1000`, None without gold labels.
+    """
+    rows = np.flatnonzero(columns.is_labelled & (columns.repeat == 0))
+    if not len(rows):
+        return {"shown": False, **_work_of_people(None, setups)}
+    fitting = fitting_of(columns, rows, clusters)
+    promise = AgreementPromise(**wanted.model_dump())
+    rule = fit_rule(fitting, promise, error_of_attempt(1, wanted.level) / len(setups.setups))
+    left = 1 - float(rule.accepts(fitting.posts).mean())
+    return {"shown": bool(rule), **_work_of_people(left, setups)}
 
 
 def _find_best(held: Mapping[str, JSON], pairs: Sequence[JSON]) -> tuple[str | None, list[str]]:

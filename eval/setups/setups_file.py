@@ -25,11 +25,25 @@ class Setup(Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+class WantedPromise(Frozen):
+    """What `tribunal fit` would be asked to promise of accepted verdicts: `AgreementPromise`, as the file states it."""
+
+    agreement: float = Field(default=0.95, gt=0, lt=1)
+    level: float = Field(default=0.9, gt=0, lt=1)
+    missed_hate: float | None = Field(default=None, gt=0, lt=1)
+    false_alarms: float | None = Field(default=None, gt=0, lt=1)
+
+
 class SetupsFile(Frozen):
-    """The setups by name, the settings that all share, and the seconds that a reviewer takes for a case."""
+    """The setups by name, the settings that all share, and what a reviewer's time and a wanted promise are.
+
+    `promise`: with it, each setup is told the hours that reviewers spend where only verdicts are accepted for which the
+    promise is shown. `seconds_per_case`: what a reviewer takes for a case.
+    """
 
     setups: dict[Name, Setup] = Field(min_length=2, max_length=MOST_SETUPS)
     settings: dict[str, Any] = Field(default_factory=dict)
+    promise: WantedPromise | None = None
     seconds_per_case: float = Field(default=30.0, gt=0, le=86_400)
 
 

@@ -15,6 +15,7 @@ from tribunal.commands import app
 POSTS = 40
 SETUPS = """
 seconds_per_case = 36
+promise = { agreement = 0.7, level = 0.9 }
 settings = { scheme = "binary" }
 [setups.dear]
 graph = "baseline"
@@ -67,6 +68,11 @@ def test_the_cheapest_of_those_that_cannot_be_told_apart_is_recommended(folder: 
     assert cheap["missed_hate"]["interval"][0] < 1 / 20 < cheap["missed_hate"]["interval"][1]
     assert (cheap["calls"], cheap["tokens"]) == (1, 15)
     assert cheap["money_per_1000"] == pytest.approx(0.015)
+    # Of 40 verdicts with at most one error, 0.7 is shown; of the 40 of which half are wrong, nothing: all go to people.
+    promised = {
+        name: (each["promised"]["shown"], each["promised"]["hours_per_1000"]) for name, each in held["setups"].items()
+    }
+    assert promised == {"dear": (True, 0), "cheap": (True, 0), "blunt": (False, 10)}
     assert held["setups"]["dear"]["money_per_1000"] > cheap["money_per_1000"]
     assert asked == 3 * POSTS
     assert again.exit_code == 0, again.output
@@ -81,6 +87,7 @@ def test_the_cheapest_of_those_that_cannot_be_told_apart_is_recommended(folder: 
     [
         ("[setups.one]\ngraph = 'baseline'\n", "setups: "),
         ("[setups.one]\ngraph = 'baseline'\n[setups.two]\nmodel = 'x'\n", "setups.two.graph"),
+        ("promise = { agreement = 95 }\n" + SETUPS.partition("}")[2], "promise.agreement: 95"),
         ("[setups.one\n", "can't be read"),
         ("[setups.one]\ngraph = 'baseline'\n[setups.two]\ngraph = 'baselin'\n", "baselin"),
     ],
