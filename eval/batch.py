@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +18,15 @@ from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.datasets.table_files import find_table_files, remove_copies
+from tribunal.eval.runs.growing_table import GROWING, GrowingTable
 from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.eval.runs.journal import OutputUnwritten
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.eval.runs.tables import check_format, write_table
+from tribunal.eval.runs.tables import check_format, report_unwritten_table, write_parquet_table
 from tribunal.eval.runs.tally import RunTally
+from tribunal.files import put_in_place
 from tribunal.graphs import graph as graph_named
 from tribunal.locations import Location, Unreachable, parse_location, put_whole
 from tribunal.unused_settings import refuse_unused_settings
@@ -90,13 +93,21 @@ class BatchOutput(NamedTuple):
             raise BadInput(f"out: {self}: is a folder; give a file in it")
         return bool(found.type == FileType.File)
 
-    def write_output(self, dataset: PostTable, count: int, tell: Callable[[int], None]) -> None:
+    def write_output(
+        self, dataset: PostTable, count: int, rows: GrowingTable | None, tell: Callable[[int], None]
+    ) -> None:
         """Write the table of a finished run, whole or not at all; raise `OutputUnwritten` if it can't be written.
 
-        `tell` is told now and then how many rows were written.
+        `rows` are those that were written while it went on. `tell` is told now and then how many were written.
         """
         copy = self.place.local_path or self.folder / f"{_COPY}{self.place.suffix}"
-        write_table(dataset, self.folder, count, copy, tell)
+        if rows is None:
+            write_parquet_table(dataset, self.folder, count, copy, tell)
+        else:
+            with report_unwritten_table(copy, self.folder):
+                rows.write_all(tell)
+                put_in_place(rows.path, copy)
+                rows.remove()
         if self.place.local_path is None:
             try:
                 put_whole(self.place, copy)
@@ -183,16 +194,25 @@ def batch(
         else None
     )
 
+    suffix, rows, watched = output.place.suffix.casefold(), None, options
+    if suffix in GROWING and parts is None:
+        rows = GrowingTable(folder, suffix, dataset, len(plan))
+        watched = replace(options, watch=rows.watching(options.watch))
+
     def write(tally: RunTally) -> None:
+        tell = partial(_tell_written, output, tally, options)
         if parts is not None:
             parts.finish(whole=not tally.stopped)
         elif not tally.stopped:
-            output.write_output(dataset, len(plan), partial(_tell_written, output, tally, options))
-            tally.preparing = ""
+            output.write_output(dataset, len(plan), rows, tell)
+        elif rows is not None:
+            with suppress(OSError, BadInput):  # why it stopped is the better thing to be told
+                rows.write_all(tell)
+        tally.preparing = ""
         if not tally.stopped:
             remove_copies(copies)
 
-    return carry_out_run(job, folder, held, write, options, warnings=plan.warnings, reviewed=parts is None, parts=parts)
+    return carry_out_run(job, folder, held, write, watched, warnings=plan.warnings, reviewed=parts is None, parts=parts)
 
 
 def _tell_written(output: BatchOutput, tally: RunTally, options: RunOptions, count: int) -> None:

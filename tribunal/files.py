@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -202,6 +203,24 @@ def write_whole(path: Path, content: bytes | str) -> None:
     """
     with write_atomically(path) as file:
         file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+
+
+def put_in_place(source: Path, path: Path) -> None:
+    """Put a finished file in the place of another one, whole or not at all; from another file system by a copy.
+
+    Raises:
+        OSError: it can't be put there, or something else than a regular file has its name.
+    """
+    with suppress(FileNotFoundError):
+        check_regular(path)
+    try:
+        source.replace(path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with open_regular(source) as file, write_atomically(path) as into:
+            shutil.copyfileobj(file, into)
+        source.unlink()
 
 
 class LockHeld(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from io import StringIO
 from itertools import count, groupby, product
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
-from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell
+from tribunal.eval.experiments.experiment import YOURS, CellSource, ChosenModels, Experiment, MissingCell
 from tribunal.eval.measures.columns import count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.protocols.following import describe_departures
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tribunal.eval.protocols.protocol import NumberFormat, PaperRow, TableColumn
     from tribunal.schema import JSON
 
+TABLE = "table.json"
 REHEARSED = "rehearsal model took part: says nothing"
 NO_IMAGES = "images not here: no post was shown to a model with its image"
 Kind = Literal["paper and measured", "paper", "measured"]
@@ -73,6 +74,7 @@ class ExperimentTable:
 
     `heads` are over each column, from the top; `notes` stand under it, by their title; `warnings` belong before it.
     `runs` are those that were measured: the name of each, which models answered in it, and how many results it has.
+    `models` and `gaps` are what it was built with, so that it can be built again (`tribunal verify`).
     """
 
     name: str
@@ -85,6 +87,8 @@ class ExperimentTable:
     notes: tuple[tuple[str, tuple[str, ...]], ...]
     warnings: tuple[str, ...]
     runs: tuple[tuple[str, str, int], ...]
+    models: ChosenModels = field(default_factory=ChosenModels)
+    gaps: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_table(
@@ -122,6 +126,8 @@ def build_table(
             (name, ", ".join(sorted({model for model, _, _ in columns.calls_by_rung})), columns.row_count)
             for name, (columns, _) in reading.runs_read.items()
         ),
+        models=experiment.models,
+        gaps=dict(gaps or {}),
     )
 
 
@@ -305,13 +311,7 @@ def write_table(table: ExperimentTable, folder: Path) -> list[Path]:
     Raises:
         BadInput: they can't be written.
     """
-    shown = _template_values(table)
-    texts = {
-        "table.md": render_template("experiment.md.jinja", shown),
-        "table.html": render_template("experiment.html.jinja", shown),
-        "table.csv": _table_as_csv(table),
-        "table.json": json.dumps(asdict(table), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-    }
+    texts = render_table(table)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -319,6 +319,17 @@ def write_table(table: ExperimentTable, folder: Path) -> list[Path]:
     except OSError as error:
         raise BadInput(f"out: {folder}: {error.strerror}; give a folder that can be written") from error
     return [folder / name for name in texts]
+
+
+def render_table(table: ExperimentTable) -> dict[str, str]:
+    """Return the text of each file that a table is written as, by the file's name."""
+    shown = _template_values(table)
+    return {
+        "table.md": render_template("experiment.md.jinja", shown),
+        "table.html": render_template("experiment.html.jinja", shown),
+        "table.csv": _table_as_csv(table),
+        TABLE: json.dumps(asdict(table), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+    }
 
 
 def _table_as_csv(table: ExperimentTable) -> str:

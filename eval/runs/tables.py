@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -40,32 +40,38 @@ def check_format(out: Path) -> None:
         raise BadInput(f"out: {out.name}: its suffix is none of {', '.join(FORMATS)}")
 
 
-def write_table(
+def write_parquet_table(
     dataset: PostTable, run: Path, count: int, out: Path, tell: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Write the outcomes of a finished run beside their rows, whole or not at all.
+    """Write the outcomes of a finished run beside their rows as Parquet, whole or not at all.
+
+    Parquet has its table of contents at the end, so that no file can be gone on with.
 
     Args:
         dataset: the input.
         run: the folder of the run over it.
         count: how many posts it has.
-        out: JSON Lines hold the full records; CSV, TSV and Parquet the input's columns, and `COLUMNS`.
+        out: the file; it gets the input's columns, and `COLUMNS`.
         tell: is told now and then how many rows were written.
 
     Raises:
         OutputUnwritten: the file can't be written.
     """
+    rows, schema = _read_decided_rows(dataset, run / RESULTS, count, tell), _common_schema(dataset.tables.files)
+    with report_unwritten_table(out, run), write_atomically(out) as file:
+        if schema is not None:
+            _write_parquet_with_outcomes(dataset.tables.files, schema, rows, file)
+            return
+        with closing(OutcomeTable("parquet", OutputColumns(dataset.column_names), file)) as table:
+            for row, record in rows:
+                table.add_row(row, record)
+
+
+@contextmanager
+def report_unwritten_table(out: Path, run: Path) -> Iterator[None]:
+    """Raise `OutputUnwritten` if a batch's table can't be written within the context, or `BadInput` for a folder."""
     try:
-        form, schema = out.suffix.casefold(), _common_schema(dataset.tables.files)
-        rows = _read_decided_rows(dataset, run / RESULTS, count, tell)
-        with write_atomically(out) as file:
-            if form == ".parquet" and schema is not None:
-                _write_parquet_with_outcomes(dataset.tables.files, schema, rows, file)
-                return
-            columns = OutputColumns(dataset.column_names)
-            with closing(OutcomeTable(form.removeprefix("."), columns, file)) as table:
-                for row, record in rows:
-                    table.add_row(row, record)
+        yield
     except IsADirectoryError as error:
         raise BadInput(f"out: {out}: {error.strerror}; the results are in {run}, run it again") from error
     except OSError as error:
@@ -76,15 +82,21 @@ def _read_decided_rows(
     dataset: PostTable, path: Path, count: int, tell: Callable[[int], None]
 ) -> Iterator[tuple[JSON, JSON]]:
     """Yield the input's rows with their records. Memory holds eight bytes a row."""
+    for place, row in enumerate(zip(dataset.cells(), read_records_in_order(path, count), strict=True)):
+        if place % TELL_EVERY == 0:
+            tell(place)
+        yield row
+
+
+def read_records_in_order(path: Path, count: int) -> Iterator[JSON]:
+    """Yield the results of a finished run in the order of its posts. Memory holds eight bytes a post."""
     offsets = array("q", bytes(8 * count))
     for start in read_line_starts(path):
         offsets[start.place] = start.offset
     with open_regular(path) as results:
-        for place, (offset, cells) in enumerate(zip(offsets, dataset.cells(), strict=True)):
-            if place % TELL_EVERY == 0:
-                tell(place)
+        for offset in offsets:
             results.seek(offset)
-            yield cells, parse_result(path, results.readline(MOST_LINE), offset)
+            yield parse_result(path, results.readline(MOST_LINE), offset)
 
 
 class OutputColumns:
@@ -133,15 +145,15 @@ class OutcomeTable:
     Cells of the input are texts in Parquet, since a later row may differ.
     """
 
-    def __init__(self, form: str, columns: OutputColumns, file: IO[bytes]) -> None:
-        """Begin a table in an open file: `jsonl`, `csv`, `tsv` or `parquet`."""
+    def __init__(self, form: str, columns: OutputColumns, file: IO[bytes], *, begun: bool = False) -> None:
+        """Begin a table in an open file: `jsonl`, `csv`, `tsv` or `parquet`; or go on with one that has its head."""
         self._form, self._columns, self._file = form, columns, file
         self._writer: TableWriter | None = None
         if form != "jsonl":
             kinds: dict[str, ColumnKind] = {**dict.fromkeys(columns.given, "text"), **columns.added_kinds}
             separated = {"csv": ",", "tsv": "\t"}
             form = "csv" if form in separated else form
-            self._writer = TableWriter(form, kinds, file, separated.get(self._form, ","))
+            self._writer = TableWriter(form, kinds, file, separated.get(self._form, ","), begun=begun)
 
     def add_row(self, row: JSON, record: JSON) -> None:
         """Add a row with its record; a line of JSON is the record, with who decided, and the row in `input`."""

@@ -24,8 +24,16 @@ class TableWriter:
     CSV has a list as a JSON array, and each cell as it is: a data set that is changed is none.
     """
 
-    def __init__(self, form: str, columns: Mapping[str, ColumnKind], file: IO[bytes], delimiter: str = ",") -> None:
-        """Begin a table; the delimiter is that of CSV.
+    def __init__(
+        self,
+        form: str,
+        columns: Mapping[str, ColumnKind],
+        file: IO[bytes],
+        delimiter: str = ",",
+        *,
+        begun: bool = False,
+    ) -> None:
+        """Begin a table; the delimiter is that of CSV. One of CSV that is `begun` has its head already.
 
         Raises:
             BadInput: there is no such format.
@@ -41,7 +49,7 @@ class TableWriter:
             return
         self._text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         self._csv = csv.writer(self._text, delimiter=delimiter) if form == "csv" else None
-        if self._csv:
+        if self._csv and not begun:
             self._csv.writerow(columns)
 
     def add(self, row: JSON) -> None:

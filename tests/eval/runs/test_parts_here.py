@@ -58,5 +58,5 @@ def test_the_reading_and_the_writing_are_told_of(tmp_path: Path) -> None:
     told = list[str]()
     decide(table(tmp_path), str(tmp_path / "out.csv"), lambda tally: told.append(tally.preparing))
     assert told[0] == "reading in.csv: 0 rows"
-    assert told[-1] == f"writing out.csv: 0 of {ROWS} rows"
+    assert told[-1] == f"writing out.csv: {ROWS} of {ROWS} rows"
     assert "" in told
