@@ -13,6 +13,8 @@ import psycopg
 from sqlalchemy import exc
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
+from tribunal.text import one_line
+
 DATABASE_AWAY: tuple[type[Exception], ...] = (
     *(exc.OperationalError, exc.InterfaceError, exc.TimeoutError, sqlite3.OperationalError),
     *(psycopg.OperationalError, psycopg.InterfaceError),
@@ -34,7 +36,7 @@ async def retry_while_away(write: Callable[[], Awaitable[Result]]) -> Result:
 
 def _log_away(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    _LOG.warning("the database is away, and is asked again: %s", type(error).__name__)
+    _LOG.warning("the database is away, and is asked again: %s", one_line(str(getattr(error, "orig", error)))[:300])
 
 
 async def repeat(

@@ -133,3 +133,33 @@ async def test_a_storm_loses_no_post_and_pays_for_no_call_over_the_budget(databa
     assert outcomes["verdict"] > 0
     assert len(server.requests) <= budget, "calls over the budget"
     assert len(server.requests) <= spent["days"][0]["spent"]["calls"] <= budget
+
+
+@pytest.mark.long
+async def test_who_is_killed_in_an_outage_costs_no_post_no_call_and_no_reservation(database: str) -> None:
+    """The posts that are held are nobody's in particular: whoever is there when the model is back decides them once."""
+    posts, chance = 8, random.Random(1)
+    budget = 3 * 8 * posts  # what a killed attempt had reserved counts as spent
+    headers = {"X-API-Key": await key_of(database, "judge", "audit", daily_calls=budget)}
+    model = FlakyModel(after=posts)
+    async with ScriptedServer(model) as server:
+        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        number = 2 if database.startswith("postgresql") else 1
+        async with fleet(database, number, *OPTIONS, "--set", "max_calls=8", **told) as replicas:
+            cases = [await _taken_in(replicas, chance, each, headers) for each in range(posts)]
+            while not await _is_degraded(replicas.replicas[0]):
+                await asyncio.sleep(0.1)
+            await kill_a_replica(replicas, replicas.replicas[0])
+            model.up = True
+            outcomes = Counter([await _outcome(replicas, chance, str(case), headers) for case in cases])
+            listed = (await replicas.ask(chance, "GET", "/v1/cases", headers=headers)).json()["cases"]
+            records = [(await replicas.ask(chance, "GET", f"/v1/cases/{each}", headers=headers)).json()["record"]
+                       for each in cases]  # fmt: skip
+            [today] = (await replicas.ask(chance, "GET", "/v1/usage", headers=headers)).json()["days"]
+    assert model.failed > 0
+    assert outcomes == {"verdict": posts}
+    assert Counter(each["id"] for each in listed) == Counter(cases), "each post has one case"
+    paid = [call["id"] for record in records for call in record["calls"] if call["error"] is None]
+    assert len(set(paid)) == len(paid) <= model.answered
+    assert len(server.requests) <= today["spent"]["calls"] <= budget
+    assert set(today["reserved"].values()) == {0}, "nothing stays reserved"

@@ -51,7 +51,8 @@ from tribunal.graphs import load_seats
 from tribunal.loops import PerLoop
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import Who
-from tribunal.store.engine import DatabaseDamaged, DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.table_versions import DatabaseDamaged
 from tribunal.store.tables import cases, replicas
 from tribunal.trust import stored_settings
 

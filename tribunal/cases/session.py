@@ -60,7 +60,7 @@ async def judge_post(
     if keep is None:
         return await _judge(post, graph, context, listen, config, database)
     from tribunal.cases.record_rows import check_database, keep_record  # SQLAlchemy, for those who keep
-    from tribunal.store.engine import DatabaseDamaged
+    from tribunal.store.table_versions import DatabaseDamaged
 
     with suppress(DatabaseDamaged):
         await check_database(keep)
@@ -74,7 +74,8 @@ async def _judge(
     unkept = ""
     if context.review:
         from tribunal.cases.docket import docket_here  # SQLAlchemy, for those who ask for it
-        from tribunal.store.engine import DatabaseDamaged, DatabaseUnreachable
+        from tribunal.store.engine import DatabaseUnreachable
+        from tribunal.store.table_versions import DatabaseDamaged
 
         try:
             return await (await docket_here(database)).judge(post, graph, context, listen, config)

@@ -35,7 +35,8 @@ from tribunal.prompts.policy import use_stored_policy
 from tribunal.schema import JSON, Failure, Frozen, Record, Review
 from tribunal.shared_settings import ALL
 from tribunal.stops import is_stop
-from tribunal.store.engine import DatabaseDamaged, DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.table_versions import DatabaseDamaged
 from tribunal.store.tables import appeals, cases
 from tribunal.trust import check_code
 
