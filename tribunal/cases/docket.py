@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from tribunal.events import Listener
 
 _LOG = logging.getLogger("tribunal")
-_SERVED = "service"  # the way in of cases that the service tries by itself
 
 
 class Docket:
@@ -219,7 +218,7 @@ class Docket:
     async def entries(self, *more: Any, decided: bool = False) -> list[DocketEntry]:
         """Return the cases that wait for a person or are under way, the oldest first; also those `decided` by one."""
         under_way = and_(
-            cases.c.status.in_(("running", "queued")), or_(cases.c.via != _SERVED, cases.c.answer.is_not(None))
+            cases.c.status.in_(("running", "queued")), or_(cases.c.via != "service", cases.c.answer.is_not(None))
         )
         meant = [cases.c.waits_since.is_not(None), under_way, *([cases.c.reviewer.is_not(None)] if decided else [])]
         shown = select(cases, replicas.c.seen).join(replicas, replicas.c.id == cases.c.owner, isouter=True)
