@@ -63,7 +63,7 @@ def report(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where report.html, report.md and samples.html go. Default: DIR, if one is given.",
+            help="Where report.html, .md, .tex and .json, and samples.html go. Default: DIR, if one is given.",
         ),
     ] = None,
     transcripts: Annotated[
@@ -72,7 +72,7 @@ def report(
     prices: RunPrices = None,
     cluster: Cluster = None,
 ) -> None:
-    """Write a report on runs: one HTML page that loads nothing from anywhere, a Markdown file, and all samples.
+    """Write a report on runs: one HTML page that loads nothing from anywhere, Markdown, LaTeX, JSON, and all samples.
 
     samples.html holds every sample, to filter, sort and search without a server.
 

@@ -54,7 +54,7 @@ def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
 def measure_group_cost(columns: RunColumns, clusters: Clusters, rows: Ints) -> JSON:
     """Return the mean calls, tokens and seconds of some results, each with its `interval`; None of no results."""
     tokens = columns.prompt_tokens[rows] + columns.completion_tokens[rows]
-    held = dict(zip(SPANNED, (columns.calls[rows], tokens, columns.seconds[rows]), strict=True))
+    held: dict[str, Ints | Floats] = {"calls": columns.calls[rows], "tokens": tokens, "seconds": columns.seconds[rows]}
     return mean_costs(held, clusters.of_post[columns.post[rows]])
 
 

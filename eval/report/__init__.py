@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,15 @@ from tribunal.eval.measures.columns import count_failures_as_wrong, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.consistency import compare_consistency_of_all
 from tribunal.eval.measures.costs import money_saved
-from tribunal.eval.measures.metrics import fitted_on_in_words, measure_columns
+from tribunal.eval.measures.metrics import DETAILED, fitted_on_in_words, measure_columns
 from tribunal.eval.measures.switches import compare_settings
-from tribunal.eval.report.charts import percent_axis
+from tribunal.eval.report.charts import Axis, percent_axis
+from tribunal.eval.report.cost_fronts import cost_fronts
 from tribunal.eval.report.overview import (
     CITATION,
     PAPER_POLICY,
     TEST_POSTS,
     baseline_rows,
-    cost_trades,
     dataset_label_words,
     images_in_words,
     missing_images_warning,
@@ -42,25 +43,25 @@ if TYPE_CHECKING:
     from tribunal.eval.runs.prices import Prices
     from tribunal.schema import JSON
 
-PAGE, TEXT = "report.html", "report.md"
+PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"
 MOST = 50
 _WORDS = ("warnings", "notes", "cautions", "order", "outcomes", "intervals")  # what is said of a run, by part
 
 
 def write_report(
     folders: Sequence[Path], out: Path, *, most: int = MOST, prices: Prices | None = None, cluster: str | None = None
-) -> tuple[Path, Path, Path]:
+) -> tuple[Path, Path, Path, Path, Path]:
     """Write a report on these runs.
 
     Args:
         folders: the folders of the runs, finished or not.
-        out: the folder that report.html, report.md and samples.html go into; made where it is missing.
+        out: the folder that report.html, .md, .tex and .json, and samples.html, go into; made where it is missing.
         most: how many wrong posts, and how many uncertain ones, are shown of each run with what was said of them.
         prices: what calls cost; None takes for each run the prices that it was last given, if it was given any.
         cluster: the field by which posts belong together (`tribunal.eval.measures.clusters`).
 
     Returns:
-        Where the page, the Markdown and the browser of all samples are.
+        Where the page, the Markdown, the LaTeX, the figures and the browser of all samples are.
 
     Raises:
         BadInput: a folder is no run's, one of its files is broken, or the report can't be written.
@@ -75,7 +76,7 @@ def write_report(
         "notes": _group_by_text(shown, "notes"),
         "rows": rows,
         "baselines": baseline_rows(rows),
-        "trades": cost_trades(rows),
+        "fronts": cost_fronts(rows),
         "pairs": pairs,
         "spared": [row for run in shown for row in run["spared"]],
         "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
@@ -85,29 +86,50 @@ def write_report(
         "citation": CITATION,
         "test_posts": TEST_POSTS,
     }
-    page, text = out / PAGE, out / TEXT
+    page, text, latex, figures = (out / name for name in (PAGE, TEXT, LATEX, FIGURES))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_whole(page, render_template("report.html.jinja", held))
-        write_whole(text, render_template("report.md.jinja", held))
+        for path in (page, text, latex):
+            write_whole(path, render_template(f"{path.name}.jinja", held))
+        write_whole(figures, json.dumps(_figures(held), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
-    return page, text, write_samples(folders, out, most=most, prices=prices)
+    return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
+
+
+def _figures(held: JSON) -> JSON:
+    """Return what report.json holds: each run with its measures and costs, the fronts, and the paired tests."""
+    parts = ("costs", "runs")
+    return {
+        "runs": [{"name": row["name"], "worth": row["worth"], "measured": row["measured"]} for row in held["rows"]],
+        "fronts": [
+            {
+                "data": front["data"],
+                **{part: front[part] for part in parts},
+                "groups": {
+                    by: [{"name": each["name"], **{part: each[part] for part in parts}} for each in groups]
+                    for by, groups in front["groups"].items()
+                },
+            }
+            for front in held["fronts"]
+        ],
+        "pairs": held["pairs"],
+    }
 
 
 def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str | None) -> JSON:
     columns = name_labels_by_policy(read)
     measured = measure_columns(columns, cluster=cluster)
-    risks = [each["risk"] for each in measured["calibration"]["risk_coverage"]]
     known, name = prices or prices_of_run(columns.folder), columns.folder.resolve().name
     return {
         "name": name,
-        "overview": overview_row(columns, measured, prices),
+        "overview": overview_row(columns, measured, prices, cluster),
         "settings": list(flatten_settings(_as_run(columns))),
         **{part: _run_words(part, columns, measured) for part in _WORDS},
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
-        "risks": percent_axis(0.0, max(risks, default=0.0) or 0.05),
+        "risks": _risk_axis(measured),
+        "detailed": {by: {name: _risk_axis(part) for name, part in measured[by].items()} for by in DETAILED},
         "spared": [
             {"run": name, "what": each, "held": held, "money": money_saved(columns, each, known) if known else None}
             for each, held in measured["saved"].items()
@@ -115,6 +137,12 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
         "paper": _paper_table(columns, measured, cluster),
         "reported": reported_posts(columns, most),
     }
+
+
+def _risk_axis(measured: JSON) -> Axis:
+    """Return the scale of the risk–coverage curve."""
+    risks = [each["risk"] for each in measured["calibration"]["risk_coverage"]]
+    return percent_axis(0.0, max(risks, default=0.0) or 0.05)
 
 
 def _paper_table(columns: RunColumns, measured: JSON, cluster: str | None) -> JSON | None:

@@ -26,14 +26,17 @@ class Axis(NamedTuple):
 
 
 class CostAndValue(NamedTuple):
-    """A run's cost a post, in money or tokens, and its score: fractions.
+    """A run's cost a post and its score, a fraction, each with its interval.
 
-    `whole` is false where the run made calls that nobody saw, so that it cost more than is known.
+    `whole` is false where the run made calls that nobody saw, so that it cost more than is known. `cost_ends` are None
+    where every post costs the same, `value_ends` where nothing is known of how far the score may be off.
     """
 
     cost: float
     value: float
     whole: bool = True
+    cost_ends: Sequence[float] | None = None
+    value_ends: Sequence[float] | None = None
 
 
 def x_of_share(share: float) -> float:
@@ -61,6 +64,27 @@ def pareto_front(runs: Sequence[CostAndValue]) -> set[int]:
             if other.whole
         )
     }
+
+
+def rivals_within_intervals(runs: Sequence[CostAndValue], place: int) -> list[int]:
+    """Return the places of the runs that may be at least as cheap and as good as one, as far as intervals tell.
+
+    Empty where its place is sure: no other may be so, or another is so at every end of the intervals.
+    """
+    run = runs[place]
+    least, most = run.cost_ends or (run.cost, run.cost)
+    low, high = run.value_ends or (0.0, 1.0)
+    found = []
+    for at, other in enumerate(runs):
+        if at == place or not other.whole:
+            continue
+        cheap, dear = other.cost_ends or (other.cost, other.cost)
+        bad, good = other.value_ends or (0.0, 1.0)
+        if dear <= least and bad > high:
+            return []
+        if cheap <= most and good >= low:
+            found.append(at)
+    return found
 
 
 def percent_axis(low: float, high: float) -> Axis:

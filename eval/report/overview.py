@@ -6,16 +6,14 @@ stands beside what was measured: its Table 3, in its own figures.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tribunal.eval.protocols.protocol import load_protocols
-from tribunal.eval.report.charts import CostAndValue, cost_axis, pareto_front, percent_axis
+from tribunal.eval.report.cost_fronts import costs_and_scores
 from tribunal.eval.runs.prices import Prices, prices_of_run, total_cost
 from tribunal.prompts.policy import list_shipped_policies, load_policy
-from tribunal.text import count_noun
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import RunColumns
@@ -102,11 +100,12 @@ def missing_images_warning(images: JSON) -> str | None:
 _DECIDING = frozenset({"judge", "classifier", "reflection", "summary"})
 
 
-def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None) -> JSON:
+def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, cluster: str | None = None) -> JSON:
     """Return one run as a row, at these prices, or at those beside its results if none are given.
 
-    `posts` tells runs over the same posts: by their data, the hash of its files, and how many. `costs` is None where no
-    call has a price; `unseen` are calls that its graph made past `ask`.
+    `worth` is what it costs a post and how good it is (`costs_and_scores`). `posts` tells runs over the same posts: by
+    their data, the hash of its files, and how many. `costs` is None where no call has a price; `unseen` are calls that
+    its graph made past `ask`.
 
     Raises:
         BadInput: the prices beside the results are broken.
@@ -127,6 +126,7 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None) -> 
         "models": list(_models_asked(columns)),
         "measured": measured,
         "costs": costs,
+        "worth": costs_and_scores(columns, measured, known, cluster),
         "calls": cost["calls"]["mean"],
         "tokens": cost["tokens"]["mean"],
         "unseen": cost["unseen_calls"]["total"] if "unseen_calls" in cost else 0,
@@ -153,44 +153,6 @@ def baseline_rows(rows: Sequence[JSON]) -> list[JSON]:
         for row in of.values()
         for name, title in (("always_hate", "always hate"), ("never_hate", "never hate"))
     ]
-
-
-def cost_trades(rows: Sequence[JSON]) -> list[JSON]:
-    """Return costs against accuracy, for each data set that two runs or more are over.
-
-    Costs are money where every call of every run has a price, else tokens. Of each run stand in `runs` its name, cost
-    and measures, and whether it is on the front, or why not.
-    """
-    held: dict[tuple[str, str], list[JSON]] = defaultdict(list)
-    for row in rows:
-        if row["measured"]["accuracy"] is not None and row["tokens"] is not None:
-            held[row["posts"][:2]].append(row)
-    return [_trade_of_data(data, together) for (data, _), together in held.items() if len(together) > 1]
-
-
-def _trade_of_data(data: str, rows: list[JSON]) -> JSON:
-    priced = all(row["costs"] and row["costs"]["each"] is not None and not row["costs"]["unpriced"] for row in rows)
-    costs = [row["costs"]["each"] if priced else row["tokens"] for row in rows]
-    measures = [row["measured"] for row in rows]
-    points = [
-        CostAndValue(cost, each["accuracy"], whole=not row["unseen"])
-        for cost, each, row in zip(costs, measures, rows, strict=True)
-    ]
-    best = pareto_front(points)
-    places = []
-    for at, row in enumerate(rows):
-        unseen = f"no: {count_noun(row['unseen'], 'call')} not seen"
-        places.append(unseen if row["unseen"] else "yes" if at in best else "no")
-    ends = [end for each in measures for end in (each["accuracy"], *(each["intervals"]["accuracy"] or ()))]
-    names = [row["name"] for row in rows]
-    return {
-        "data": data,
-        "by": "cost a post" if priced else "tokens a post",
-        "across": cost_axis(costs),
-        "up": percent_axis(min(ends), max(ends)),
-        "front": sorted(points[at][:2] for at in best),
-        "runs": list(zip(names, costs, measures, places, strict=True)),
-    }
 
 
 def _models_asked(columns: RunColumns) -> Iterator[JSON]:

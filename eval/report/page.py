@@ -36,11 +36,13 @@ def render_template(template: str, held: JSON) -> str:
     """Render a page of ours, its Markdown twin, or plain lines that both show as values.
 
     Args:
-        template: its name in this folder: `NAME.html.jinja`, `NAME.md.jinja` or `NAME.txt.jinja`.
+        template: its name in this folder: `NAME.html.jinja`, `NAME.md.jinja`, `NAME.tex.jinja` or `NAME.txt.jinja`.
         held: what it shows; every value is a stranger's words.
     """
     if template.endswith(".md.jinja"):
         return _jinja_environment(_visible_in_markdown, autoescape=False).get_template(template).render(**held)
+    if template.endswith(".tex.jinja"):  # what is shown is marked, so that Jinja doesn't escape it for HTML
+        return _jinja_environment(_visible_in_latex, autoescape=True).get_template(template).render(**held)
     if template.endswith(".txt.jinja"):
         return _jinja_environment(_line_value, autoescape=False).get_template(template).render(**held)
     style = _read_template("report.css")
@@ -63,6 +65,10 @@ def _jinja_environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> E
         "money": _format_money,
         "amounts": lambda ends, digits=2: "" if ends is None else " to ".join(f"{each:,.{digits}f}" for each in ends),
         "sums": lambda ends: "" if ends is None else " to ".join(str(_format_money(each)) for each in ends),
+        "cost": _format_cost,
+        "cost_span": lambda ends, kind: (
+            "" if ends is None else " to ".join(str(_format_cost(each, kind)) for each in ends)
+        ),
         "set": lambda value: "default" if value is None else value if isinstance(value, str) else json.dumps(value),
         "whole": _keep_words_whole,
         "name": lambda value: _keep_words_whole(value, _LONGEST_NAME),
@@ -81,6 +87,13 @@ def _format_money(cost: float | None) -> str | None:
         return None
     digits = 2 if abs(cost) >= 1 or not cost else 2 - math.floor(math.log10(abs(cost)))
     return f"{cost:,.{digits}f}"
+
+
+def _format_cost(value: float | None, kind: str) -> str | None:
+    """Return an amount of money, tokens, calls or seconds."""
+    if value is None or kind == "money":
+        return _format_money(value)
+    return f"{value:,.{0 if kind == 'tokens' else 2}f}".removesuffix(".00")
 
 
 def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
@@ -117,6 +130,23 @@ def _visible_in_markdown(value: Any) -> Any:
         return shown
     text = one_line(shown)
     return _as_code(text) if _SPECIAL.search(text) else text
+
+
+_IN_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"{\char34}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}",
+    **{each: f"\\{each}" for each in "{}$&#%_"},
+}  # fmt: skip
+_SPECIAL_IN_LATEX = re.compile(r"-(?=-)|[\\~^<>|\"`\[\]{}$&#%_]")
+
+
+def _visible_in_latex(value: Any) -> Any:
+    """Escape a value for LaTeX: one line of words without a command, comment, column, option or ligature of dashes."""
+    shown = visible_value(value)
+    if isinstance(shown, Markup):
+        return shown
+    text = one_line(str(shown))
+    return Markup(_SPECIAL_IN_LATEX.sub(lambda found: _IN_LATEX.get(found[0], "-{}"), text))  # noqa: S704  # just escaped
 
 
 def _as_code(text: str) -> str:

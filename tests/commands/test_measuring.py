@@ -91,7 +91,10 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
 def test_report_says_where_it_lies(tmp_path: Path) -> None:
     folders = [str(write_run(tmp_path / name, answers("0011", "0110"))) for name in ("a", "b")]
     out, _ = run("report", *folders, "--out", str(tmp_path / "out"), "--transcripts", "1")
-    assert out.splitlines() == [str(tmp_path / "out" / name) for name in ("report.html", "report.md", "samples.html")]
+    assert out.splitlines() == [
+        str(tmp_path / "out" / name)
+        for name in ("report.html", "report.md", "report.tex", "report.json", "samples.html")
+    ]
     assert "2 in all; 1 shown (at most 1)" in (tmp_path / "out" / "report.md").read_text()
     # A folder with runs in it stands for them, as `view` takes it.
     runs = tmp_path / "runs"

@@ -83,7 +83,7 @@ def _alone(cell: str) -> str:
 
 
 def report(tmp_path: Path, *folders: Path, **options: Any) -> tuple[Page, str]:
-    page, text, _ = write_report(folders, tmp_path / "out", **options)
+    page, text, *_ = write_report(folders, tmp_path / "out", **options)
     return Page(page.read_text("utf-8")), text.read_text("utf-8")
 
 
@@ -338,8 +338,8 @@ def test_repeats_and_calibration_and_cost(tmp_path: Path) -> None:
     assert ["Accuracy", "75.0 ± 0.0", "75.0 ± 0.0"] in [row for table in page.tables for row in table]
     assert "expected calibration error 5.0 % in 10 bins" in page.seen
     assert page.row("70 to 80") == ["70 to 80", "16", "80.0", "75.0"]
-    assert page.row("calls") == ["calls", "8", "8", "8", "128"]
-    assert page.row("tokens")[4] == "19,200"
+    assert page.row("calls") == ["calls", "8", "", "8", "8", "128"]
+    assert page.row("tokens")[5] == "19,200"
     assert "| 70 to 80 | 16 | 80.0 | 75.0 |" in text
     assert sum(tag == "polyline" for tag, _ in page.elements) == 1
 
