@@ -136,6 +136,8 @@ def _invalid_request(fault: JSON) -> Problem:
         place, why = fault["loc"][-1], fault["ctx"]["error"]
         return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
     field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        return Problem("bad_input", f"{field}: isn't known here; /docs lists the fields and parameters of this address")
     return Problem("bad_input", f"{field}: {fault['msg']}")
 
 

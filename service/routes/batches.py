@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON
@@ -43,6 +43,8 @@ class BatchOptions(api.RequestBody):
 
 class BatchQuery(BaseModel):
     """The same in the address."""
+
+    model_config = ConfigDict(extra="forbid")
 
     graph: str | None = Field(default=None, max_length=60, description="as the field graph", examples=["arcade"])
     settings: str | None = Field(None, description=f"as the field settings, {_AS_JSON}", examples=['{"rounds": 2}'])

@@ -89,7 +89,7 @@ class CaseResource(BaseModel):
 class CaseFilters(case_search.ContentFilter, api.PageQuery):
     """Which cases are looked for."""
 
-    model_config = ConfigDict(extra="ignore", defer_build=False)
+    model_config = ConfigDict(extra="forbid", defer_build=False)
 
     outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(
         default=None, description="how they ended", examples=["verdict"]

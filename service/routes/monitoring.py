@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.service.replica.case_queries import count_under_way
@@ -93,6 +93,8 @@ def _time_field(description: str) -> Any:
 class FigureTimes(BaseModel):
     """Which time the board's numbers are of, and which earlier one it is held against."""
 
+    model_config = ConfigDict(extra="forbid")
+
     since: float | None = _time_field(
         "what ended at or after, in seconds of the epoch; else the 30 days before `until`"
     )
@@ -156,6 +158,8 @@ class AuditEntry(BaseModel):
 
 class AuditFilters(BaseModel):
     """Which entries are looked for."""
+
+    model_config = ConfigDict(extra="forbid")
 
     subject: str | None = api.id_field("the id of a case, batch, key, webhook or message", api.CASE_ID)
     kind: Kind | None = Field(default=None, description="only entries of this kind", examples=["case.decided"])

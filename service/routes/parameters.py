@@ -52,7 +52,9 @@ class RequestBody(BaseModel):
 
 
 class PageQuery(BaseModel):
-    """Which page of a list, and how much it has."""
+    """Which page of a list, and how much it has; a parameter that the list lacks is refused, as a misspelt filter."""
+
+    model_config = ConfigDict(extra="forbid")
 
     before: str | None = Field(default=None, max_length=80, description="`next` of the page before", examples=[CASE_ID])
     limit: int = Field(default=50, ge=1, le=200, description="how many a page has", examples=[50])
@@ -78,12 +80,13 @@ def id_field(description: str, example: str) -> Any:
 
 def since_field(what: str) -> Any:
     """Return the field of a query that is the begin of a time."""
-    return Field(default=None, description=f"{what} at or after, in seconds of the epoch", examples=[1795330000.0])
+    said = f"{what} at or after, in seconds of the epoch"
+    return Field(default=None, allow_inf_nan=False, description=said, examples=[1795330000.0])
 
 
 def until_field() -> Any:
     """Return the field of a query that is the end of a time."""
-    return Field(default=None, description="before this time", examples=[1795330900.0])
+    return Field(default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0])
 
 
 def next_field(example: str) -> Any:
