@@ -125,6 +125,25 @@ class Court(Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, B
         None, default="on in tribunal; off in arcade and multiround", nodes=["prosecute", "defend"],
         option="--early-exit/--no-early-exit", clients="anything",
     )
+    turns_shown: Literal["previous", "none"] = setting(
+        ARGUING, "Turns shown",
+        "What of the debate each side of a deep dive is shown. previous: its own last turn and the other side's, as in "
+        "ARCADE's paper. none: no turn of either side, as in its published code.",
+        "previous", nodes=["prosecute", "defend"], option=False, clients="anything",
+    )
+    cue_limit: int = setting(
+        ARGUING, "Cues at most",
+        "How many cues the gatekeeper's scan and a deep dive's investigation bring at most. 2 is ARCADE's published "
+        "code, 3 its paper.",
+        2, nodes=["scan", "investigate"], option=False, ge=2, le=3, clients="anything",
+    )
+    judge_rejects: Literal["fast-track", "both-tracks"] = setting(
+        ARGUING, "Where the judge rejects cues",
+        "Where the judge is told to reject a cue because the post speaks of its own author or of no protected group, "
+        "or because its context is neutral. fast-track: there alone, as in ARCADE's published code. both-tracks: also "
+        "in a deep dive, as in its paper.",
+        "fast-track", nodes=["judge"], option=False, clients="anything",
+    )
     boxes: bool = setting(
         ARGUING, "Boxes in the image",
         "Ask the prosecution where in the image it sees each cue. The explanation of the case marks the place.",

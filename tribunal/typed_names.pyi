@@ -61,6 +61,9 @@ class CallKeywords(TypedDict, total=False):
     ]
     rounds: int
     early_exit: bool | None
+    turns_shown: Literal["previous", "none"]
+    cue_limit: int
+    judge_rejects: Literal["fast-track", "both-tracks"]
     boxes: bool
     triage: Model | None
     triage_confidence: float
@@ -238,6 +241,7 @@ class TurnData(TypedDict):
     arguments: NotRequired[list[ArgumentData]]
     stance: NotRequired[str | None]
     text: NotRequired[str]
+    clauses: NotRequired[list[str]]
 
 class OpinionData(TypedDict):
     """An `Opinion` as JSON."""
@@ -291,6 +295,7 @@ class CallData(TypedDict):
     model: str
     model_class: NotRequired[str | None]
     served: NotRequired[str | None]
+    fingerprint: NotRequired[str | None]
     temperature: float | None
     wanted_temperature: NotRequired[float | None]
     prompt_sha: str

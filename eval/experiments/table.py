@@ -147,13 +147,14 @@ class _TableReader:
         own = [(row, model) for row, model in self._of.measured_rows() if row.model and compared]
         for block, rows in groupby(shape.rows, _block_label):
             for row in rows:
-                pairs = zip(shape.columns, row.paper, strict=True)
                 if row.model and compared:
                     cells = tuple(ExperimentCell(paper=printed) for printed in row.paper)
-                    yield ExperimentRow(row.full_labels, "paper", cells)
+                    if cells:
+                        yield ExperimentRow(row.full_labels, "paper", cells)
                 else:
+                    pairs = zip(shape.columns, row.paper or [""] * len(shape.columns), strict=True)
                     cells = tuple(self._table_cell(row, column, row.model, printed) for column, printed in pairs)
-                    yield ExperimentRow(row.full_labels, "paper and measured", cells)
+                    yield ExperimentRow(row.full_labels, "paper and measured" if row.paper else "measured", cells)
             for row, model in own:
                 if _block_label(row) == block:
                     called = f"{YOURS} ({model})" if model else YOURS

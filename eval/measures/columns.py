@@ -158,12 +158,19 @@ class RunColumns:
 
 
 def count_failures_as_wrong(columns: RunColumns) -> RunColumns:
-    """Return the same results with each failure as a verdict without a label, which is wrong; refusals stay left out.
+    """Return the same results with each failure as a wrong verdict; refusals stay left out.
 
-    So ARCADE's own evaluator counts: its paper excludes refusals alone (Appendix D.4).
+    So ARCADE's published evaluator counts an answer that it can't read: as label 1 of a post that isn't hate, and as
+    label 0 of one that is, which is one false answer more of that label. The paper excludes refusals alone (Appendix
+    D.4).
     """
-    verdict, failure = OUTCOMES.index("verdict"), OUTCOMES.index("failure")
-    return replace(columns, outcome=np.where(columns.outcome == failure, verdict, columns.outcome))
+    failed, wrong = columns.outcome == OUTCOMES.index("failure"), np.where(columns.positive == 1, 0, 1)
+    return replace(
+        columns,
+        outcome=np.where(failed, OUTCOMES.index("verdict"), columns.outcome),
+        label=np.where(failed, wrong, columns.label),
+        hateful=np.where(failed, wrong, columns.hateful),
+    )
 
 
 def read_columns(folder: Path) -> RunColumns:

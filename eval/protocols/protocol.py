@@ -53,6 +53,8 @@ class TableColumn(Frozen):
 class PaperRow(Frozen):
     """Hold one row, and the figure that the paper prints in each column; empty if it prints none.
 
+    A row without `paper` isn't the paper's: it stands beside one, such as what its code does beside what it says.
+
     `model` is the paper's name of the row's model, which `{model}` in a label is. `condition` is one, or one by the
     `part` of a column. `yours` are its labels where a model of one's own stands in it. `not_run` says why nothing can
     be measured for the row.
@@ -66,7 +68,7 @@ class PaperRow(Frozen):
     measure: str = ""
     beside: str | None = None
     form: NumberFormat | None = None
-    paper: tuple[str, ...]
+    paper: tuple[str, ...] = ()
     not_run: str = ""
 
     @field_validator("paper", mode="before")
@@ -106,7 +108,7 @@ class TableShape(Frozen):
             if len(column.heads) != depth:
                 raise ValueError(f"column {column.heads}: has other heads than the first")
         for row in self.rows:
-            if len(row.paper) != len(self.columns) or len(row.labels) != len(self.stub):
+            if len(row.paper) not in (0, len(self.columns)) or len(row.labels) != len(self.stub):
                 raise ValueError(f"row {row.full_labels}: has {len(row.paper)} figures, of {len(self.columns)} columns")
         return self
 

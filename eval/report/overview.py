@@ -210,6 +210,7 @@ def paper_table(run: JSON, measured: JSON, as_paper: JSON | None = None) -> JSON
     rows = [
         (row.model or row.labels[0], _method_of_row(row), [float(row.paper[column]) for column in columns])
         for row in shape.rows
+        if row.paper
     ]
     return {
         "task": "Task 1, fine-grained" if scheme == "fine" else "Task 2, binary",

@@ -11,12 +11,11 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form, quote_turn
-from tribunal.nodes.arcade.prosecutor import admissible_arguments, exits_early
+from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form
+from tribunal.nodes.arcade.prosecutor import admissible_arguments, exits_early, show_turn
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.state import CaseState, cues_in, last_turn, write_turn
 from tribunal.nodes.verdict import is_closed
-from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 
 ANSWERING = ("refute", "concede")
@@ -30,9 +29,9 @@ DEFENCE = replace(REBUTTAL, prompt="arcade/defence")
 async def defend_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Answer the cues in round k; sees the post, the prosecutor's round k and its own round k−1 (equation 6)."""
     k, cues = state["round"], cues_in(state)
-    pressed, own = last_turn(state, "prosecutor", k), last_turn(state, "defender", k - 1)
+    own = show_turn(state, "defender", k - 1) if last_turn(state, "defender", k - 1) else ""
     fast = state.get("track") == "fast_track"
-    debate: JSON = {} if fast else {"round": k, "own": quote_turn(own, cues) if own else ""}
+    debate: JSON = {} if fast else {"round": k, "own": own}
     form = arguments_form(ANSWERING, tuple(cue.id for cue in cues))
     answer = await ask(
         replace(REBUTTAL if fast else DEFENCE, form=form),
@@ -40,7 +39,7 @@ async def defend_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
         runtime,
         mend=admissible_arguments(state, "defender"),
         shared=show_exhibits(state),
-        prosecution=quote_turn(pressed, cues, whole=True) if pressed else ours("Nothing."),
+        prosecution=show_turn(state, "prosecutor", k, whole=True),
         **debate,
     )
     said = arguments_from_form(answer.value)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context
+from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import cues_form, number_cues
 from tribunal.nodes.state import CaseState, write_turn
-from tribunal.schema import JSON, Turn
+from tribunal.schema import JSON, CueType, Turn
 
 MOST_CUES = 2
+_TYPES: tuple[CueType, ...] = ("Direct",)
 
-GATEKEEPER = Role("gatekeeper", "gatekeeper", "arcade/gatekeeper", cues_form(("Direct",), MOST_CUES), 0.0)
+GATEKEEPER = Role("gatekeeper", "gatekeeper", "arcade/gatekeeper", cues_form(_TYPES, MOST_CUES), 0.0)
 
 
 @agent
 async def scan_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Scan the post; sees the post alone."""
-    answer = await ask(GATEKEEPER, state, runtime)
-    cues, extra = number_cues(answer.value.cues, MOST_CUES, "gatekeeper")
+    most = context_of(state, runtime).cue_limit
+    answer = await ask(replace(GATEKEEPER, form=cues_form(_TYPES, most)), state, runtime)
+    cues, extra = number_cues(answer.value.cues, most, "gatekeeper")
     turn = Turn(id="gatekeeper/0", seat="gatekeeper", stage="scan", round=0, cues=tuple(cues))
     return {"scan": [cue.dump() for cue in cues], **write_turn(turn, answer, runtime, extra)}
 

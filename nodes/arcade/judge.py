@@ -74,7 +74,7 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
             not_hate=operator_words(names[0]),
             # In the binary scheme a cue's category is a kind of hate, and not a label.
             hateful=operator_words(names[1]) if context.scheme == "binary" else "",
-            deep=state.get("track") == "deep_dive",
+            deep=state.get("track") == "deep_dive" and context.judge_rejects == "fast-track",
         )
 
     votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category)

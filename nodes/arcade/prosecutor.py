@@ -25,10 +25,10 @@ from tribunal.nodes.arcade.cues import (
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.clauses import strike_unknown_clauses
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
-from tribunal.nodes.forms import Maker, Mend, chain_menders
+from tribunal.nodes.forms import Mend, chain_menders
 from tribunal.nodes.state import CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
 from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
-from tribunal.prompts.marks import ours
+from tribunal.prompts.marks import Material, Ours, operator_words, ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, CueType, Saving, Turn
 
@@ -37,10 +37,8 @@ MOST_IMPLICIT = 2
 
 _CHARGED: tuple[CueType, ...] = ("Direct", "Socio-cultural", "Metaphor")
 _IMPLIED: tuple[CueType, ...] = ("Socio-cultural", "Metaphor")
-_CHARGES, _IMPLICIT = cues_form(_CHARGED, MOST_CHARGES, least=1), cues_form(_IMPLIED, MOST_IMPLICIT)
-# The same forms with a box a cue, where the setting `boxes` asks for them and the post has an image.
-_BOXED_CHARGES = cues_form(_CHARGED, MOST_CHARGES, least=1, boxes=True)
-_BOXED_IMPLICIT = cues_form(_IMPLIED, MOST_IMPLICIT, boxes=True)
+_CHARGES = cues_form(_CHARGED, MOST_CHARGES, least=1)
+_IMPLICIT = cues_form(_IMPLIED, MOST_IMPLICIT)
 
 INDICTMENT = Role("prosecutor.indictment", "prosecutor", "arcade/indictment", _CHARGES, 0.8)
 INVESTIGATION = Role("prosecutor.investigation", "prosecutor", "arcade/investigation", _IMPLICIT, 0.8)
@@ -59,19 +57,19 @@ PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", ar
 async def indict_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Bring one to three cues of any type (track I); sees the post, and what the case holds beside it."""
     stage = {"track": "fast_track", "stage": "indictment"}
-    return await _bring_cues(INDICTMENT, _BOXED_CHARGES, MOST_CHARGES, state, runtime, **stage)
+    return await _bring_cues(INDICTMENT, _CHARGED, MOST_CHARGES, state, runtime, **stage)
 
 
 @agent
 async def investigate_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
-    """Bring at most two implicit cues, or none (track II, round 1); sees the post and the exhibits."""
+    """Bring at most `cue_limit` implicit cues, or none (track II, round 1); sees the post and the exhibits."""
     stage = {"track": "deep_dive", "stage": "investigation"}
-    return await _bring_cues(INVESTIGATION, _BOXED_IMPLICIT, MOST_IMPLICIT, state, runtime, **stage)
+    return await _bring_cues(INVESTIGATION, _IMPLIED, context_of(state, runtime).cue_limit, state, runtime, **stage)
 
 
 async def _bring_cues(
     role: Role[CuesForm],
-    boxed: Maker[CuesForm],
+    types: tuple[CueType, ...],
     most: int,
     state: CaseState,
     runtime: Runtime[Context],
@@ -80,15 +78,16 @@ async def _bring_cues(
     stage: Any,
 ) -> JSON:
     """Return the cues that open a track, in the prosecution's first turn."""
-    if context_of(state, runtime).boxes and post_of(state).image:
-        role = replace(role, form=boxed)
+    least = 1 if track == "fast_track" else 0  # an indictment brings something
+    # A box a cue, where the setting `boxes` asks for them and the post has an image.
+    boxes = context_of(state, runtime).boxes and post_of(state).image is not None
+    role = replace(role, form=cues_form(types, most, least, boxes=boxes))
     mend = chain_menders(
         strike_unknown_citations(state, "justification", each="cues", who="prosecutor"),
         strike_unknown_clauses(await policy_of(state, runtime), "prosecutor"),
     )
     answer = await ask(role, state, runtime, mend=mend, shared=show_exhibits(state))
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
-    least = 1 if track == "fast_track" else 0  # an indictment brings something
     cues, extra = number_cues(answer.value.cues, most, "prosecutor", least=least, seen=seen)
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage=stage, round=1, cues=tuple(cues))
     heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -103,7 +102,6 @@ async def press_cues(state: CaseState, runtime: Runtime[Context]) -> JSON:
     it stood, and the defence still sees it.
     """
     k, cues = state["round"] + 1, cues_in(state)
-    own, defence = last_turn(state, "prosecutor", k - 1), last_turn(state, "defender", k - 1)
     shared = show_exhibits(state)
     stances = PRESSING_OR_WITHDRAWING if shared else PRESSING
     answer = await ask(
@@ -113,8 +111,8 @@ async def press_cues(state: CaseState, runtime: Runtime[Context]) -> JSON:
         mend=admissible_arguments(state, "prosecutor"),
         shared=shared,
         round=k,
-        own=quote_turn(own, cues, whole=True) if own else ours("Nothing."),
-        defence=quote_turn(defence, cues) if defence else ours("Nothing."),
+        own=show_turn(state, "prosecutor", k - 1, whole=True),
+        defence=show_turn(state, "defender", k - 1),
     )
     said = arguments_from_form(answer.value)
     held = carry_over_arguments(cues, [turn for turn in transcript_of(state) if turn.round < k], said)
@@ -122,6 +120,18 @@ async def press_cues(state: CaseState, runtime: Runtime[Context]) -> JSON:
     left_out = ", ".join(each.cue_id for each in held)
     warnings = [f"the prosecutor left out {left_out} in round {k}; what it said of it before stands"] if held else []
     return {"round": k, **write_turn(turn, answer, runtime, warnings)}
+
+
+def show_turn(state: CaseState, seat: str, round: int, *, whole: bool = False) -> Material | Ours:
+    """Return a turn as a side of the debate is shown it.
+
+    With `turns_shown` none, the sides of a deep dive are told the ids of the cues, and nothing that was said of them.
+    The published code tells them not even these; without them no answer could be laid to a cue.
+    """
+    cues, turn = cues_in(state), last_turn(state, seat, round)
+    if context_of(state).turns_shown == "none" and state.get("track") == "deep_dive":
+        return ours("Not shown. Cues: {}.", operator_words(", ".join(cue.id for cue in cues)))
+    return quote_turn(turn, cues, whole=whole) if turn else ours("Nothing.")
 
 
 def admissible_arguments(state: CaseState, who: str) -> Mend[Any]:

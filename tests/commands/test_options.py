@@ -33,7 +33,8 @@ VALUES = {
     "draws": "2", "agents": "2", "judge_draws": "2", "threshold": "0.5", "threshold_file": "t.json", "review": "true",
     "review_rule": "all", "max_calls": "2", "max_tokens": "2", "max_text": "2", "image_edge": "100",
     "max_output_tokens": "100", "timeout": "2", "attempts": "2", "cache": "c.sqlite", "repeat": "2", "trace": "true",
-    "answer_order": "label-first", "debate_memory": "arguments", "stops": "defend",
+    "answer_order": "label-first", "debate_memory": "arguments", "turns_shown": "none", "cue_limit": "3",
+    "judge_rejects": "both-tracks",    "stops": "defend",
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def test_no_figure_of_a_paper_is_printed() -> None:
         ),
         (
             ("--protocol", "arcade-table4/k9"),
-            "protocol: arcade-table4 has no condition 'k9' on fhm; it has arcade, base",
+            "protocol: arcade-table4 has no condition 'k9' on fhm; it has arcade, arcade-as-code, base",
         ),
         (("--protocol", "arcade-table5/k4", "--dataset", "fhm"), "arcade-table5 has no condition 'k4' on fhm"),
         (("--protocol", "arcade-table4", "--graph", "predict"), "graph: predict: arcade-table4 is of arcade, baseline"),

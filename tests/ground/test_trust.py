@@ -20,7 +20,8 @@ REFUSED = {
 
 # How a post is decided, within the bounds that the settings have by themselves.
 FREE = {
-    "task", "policy_language", "scheme", "answer_order", "debate_memory", "temperatures", "draw_temperature", "web",
+    "task", "policy_language", "scheme", "answer_order", "debate_memory", "turns_shown", "cue_limit",
+    "judge_rejects", "temperatures", "draw_temperature", "web",
     "fresh", "triage_confidence", "rounds", "early_exit", "boxes", "policy_examples", "policy_clauses", "mode", "views",
     "top_k", "reflection_mode", "tau", "history", "threshold", "review", "review_rule", "max_calls", "max_tokens",
     "window_overlap", "repeat", "trace", "stops",

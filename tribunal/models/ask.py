@@ -130,6 +130,8 @@ async def ask(
     # Who answers a question with yes or no is told the two labels.
     labels: Scheme = "binary" if role.system == "task" else scheme
     form = role.form(policy, scheme)
+    if "cue_limit" in asked:
+        of_the_run["cue_limit"] = context.cue_limit
     if "sure" in asked:
         of_the_run["sure"] = "confidence" in form.model_fields
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)

@@ -47,8 +47,11 @@ def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: Experim
     assert cells[at + 3 : at + 6] == [letter] * 3
     assert any(cell.startswith(f"{letter} ") and "not run" in cell for cell in cells)
     rows = [token for token in shown if token.type == "tr_open"]
-    # 25 of the paper, 17 of which have a line that says why nothing can be measured, 2 of one's own, and two heads.
-    assert len(rows) == 25 + 17 + 2 + 2 + 1
+    # 25 of the paper, 17 of which have a line that says why nothing can be measured, 3 of one's own, and two heads.
+    assert len(rows) == 25 + 17 + 3 + 2 + 1
+    # What the paper says and what its code does stand one under the other, and say which is which.
+    own = [cell for cell in cells if cell.startswith("`your model") and "w/ Ours" in cell]
+    assert [cell.partition("w/ Ours")[2] for cell in own] == ["`", ", turns not shown (its code)`"]
 
 
 def test_numbers_stand_in_the_csv_as_they_were_measured(table: ExperimentTable, tmp_path: Path) -> None:
@@ -62,8 +65,8 @@ def test_numbers_stand_in_the_csv_as_they_were_measured(table: ExperimentTable, 
     paper = {(row["row"], row["column"]): row["paper"] for row in rows}
     assert paper["GPT-5-mini w/ Ours / ✗", "Recall"] == "83.47"
     held = json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))
-    assert (held["name"], len(held["lines"]), held["heads"]) == ("arcade-table4", 27, [["Acc"], ["Recall"], ["F1"]])
-    assert held["lines"][-1]["cells"][0]["value"] == 0.75
+    assert (held["name"], len(held["lines"]), held["heads"]) == ("arcade-table4", 28, [["Acc"], ["Recall"], ["F1"]])
+    assert held["lines"][-2]["cells"][0]["value"] == 0.75
 
 
 def test_a_folder_that_can_not_be_written_is_said(table: ExperimentTable, tmp_path: Path) -> None:
