@@ -23,6 +23,7 @@ COMMANDS = {
     "metrics": Command("results:metrics", extra="eval"),
     "fit": Command("fit:fit", extra="eval"),
     "shadow": Command("shadow:shadow", extra="eval"),
+    "plan": Command("plan:plan_posts", extra="eval"),
     "compare": Command("compare:compare_setups", extra="eval"),
     "report": Command("results:report", extra="eval"),
     "view": Command("results:view"),

@@ -124,6 +124,46 @@ def compare_accuracy(
     return {**_count_pairs(*pairs), **gap, "p": p, "p_independent": mcnemar(*pairs)["p"]}
 
 
+def pair_right_shares(
+    first: RunColumns, second: RunColumns, clusters: Clusters
+) -> tuple[tuple[Floats, Floats], Ints] | None:
+    """Return, for each post that both runs decided, each run's share of right repeats; and the posts' clusters.
+
+    None where the runs aren't over the same data, or have no such post.
+    """
+    if not same_data(first, second):
+        return None
+    sides, cluster = _pair_decided(first, second, clusters)
+    if not len(cluster):
+        return None
+    one, other = (np.bincount(side.post, side.right * _result_weights(side)) for side in sides)
+    return (one, other), cluster
+
+
+def macro_f1_of_both(first: RunColumns, second: RunColumns, clusters: Clusters) -> tuple[Floats, Statistics, int]:
+    """Return what each cluster adds to two runs' tables, how sums of that are measured, and how many posts there are.
+
+    The measures of sums are `first`, `second` and `difference`, the second's less the first's.
+    """
+    sides, cluster = _pair_decided(first, second, clusters)
+    of_two = not first.scheme == second.scheme == "fine"
+    labels, one, other = _tables_of_both(sides, cluster, of_two=of_two)
+
+    def measure_sums(sums: Floats) -> dict[str, Floats]:
+        """Measure sums over clusters."""
+        tables = sums.reshape(*sums.shape[:-1], 2, len(labels), len(labels) + 1)
+        found = measures_of_tables(tables, labels, of_two=of_two)["macro_f1"]
+        return {"first": found[..., 0], "second": found[..., 1], "difference": found[..., 1] - found[..., 0]}
+
+    return np.concatenate([one, other], axis=1), measure_sums, len(cluster)
+
+
+def _pair_decided(first: RunColumns, second: RunColumns, clusters: Clusters) -> tuple[list[ComparedSide], Ints]:
+    fine = first.scheme == second.scheme == "fine"
+    of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
+    return _pair_rows(first, second, of_post, fine=fine, errors=False)[:2]
+
+
 def correct_by_holm(tests: Collection[JSON]) -> None:
     """Add to each of several tests `p_holm`: its p corrected for how many they are."""
     for each, corrected in zip(tests, holm_correction([each["p"] for each in tests]), strict=True):

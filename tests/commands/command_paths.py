@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "sweep": ("sweep.toml", {"file": "sweep.toml"}),
     "metrics": ("run", {"folder": "run"}),
     "fit": ("sure --out new.json", {"source": "sure", "out": "new.json"}),
+    "plan": ("--detect 2 --unpaired --run run", {"runs": "run"}),
     "report": ("run --out new", {"folders": "run", "out": "new"}),
     "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
