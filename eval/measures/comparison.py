@@ -136,7 +136,7 @@ def pair_right_shares(
     sides, cluster = _pair_decided(first, second, clusters)
     if not len(cluster):
         return None
-    one, other = (np.bincount(side.post, side.right * _result_weights(side)) for side in sides)
+    one, other = (np.bincount(side.post, side.right * _result_weights(side)).astype(float) for side in sides)
     return (one, other), cluster
 
 

@@ -17,7 +17,7 @@ from tribunal.eval.report.charts import CostAndValue, cost_axis, pareto_front, p
 from tribunal.text import count_noun
 
 if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
+    from tribunal.eval.measures.columns import Ints, RunColumns
     from tribunal.eval.runs.prices import Prices
     from tribunal.schema import JSON
 
@@ -35,7 +35,7 @@ def costs_and_scores(columns: RunColumns, measured: JSON, prices: Prices | None,
     money = money_by_result(columns.folder, prices) if prices else None
     of = clusters_of(columns, cluster).of_post[columns.post] if money is not None else columns.post
 
-    def measure_part(part: JSON, rows: object) -> JSON:
+    def measure_part(part: JSON, rows: Ints | slice) -> JSON:
         """Return the costs and scores of one part of a run."""
         paid = None if money is None else mean_costs({"money": money[rows]}, of[rows])["money"]
         costs = {name: {key: part["cost"][name][key] for key in ("mean", "interval")} for name in SPANNED}

@@ -212,7 +212,8 @@ OF_PRICES = (
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
-    "eval", "sweep", "metrics", "report", "view", "export", "screening fit", "screening show", "screening reset",
+    "eval", "sweep", "metrics", "plan", "report", "view", "export", "screening fit", "screening show",
+    "screening reset",
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
     "policy show", "policy import", "policy export", "policy try", "prompts export", "prompts check",
