@@ -28,12 +28,19 @@ def add_webhook(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help="case.decided, case.pending, case.cancelled, case.appealed, appeal.decided, …; may be given several "
-            "times. Without it: all."
+            help="case.decided, case.pending, case.appealed, case.escalated, case.expiring, case.failed, …; may be "
+            "given several times. Without it: all; with --slack those four that a person should look at."
         ),
     ] = None,
     with_record: Annotated[
-        bool, typer.Option("--with-record", help="Send the whole record, with the words of the post.")
+        bool,
+        typer.Option(
+            "--with-record", help="Send the whole record, with the words of the post; with --slack the post's text."
+        ),
+    ] = False,
+    slack: Annotated[
+        bool,
+        typer.Option("--slack", help="Write as incoming webhooks of Slack, Mattermost and others like them take it."),
     ] = False,
     coop: Annotated[
         str | None,
@@ -46,7 +53,7 @@ def add_webhook(
     database: Database = None,
 ) -> None:
     """Add a webhook and print the secret that signs its messages. It is shown only once."""
-    from tribunal.cases.outbox import EVENTS, CoopTarget
+    from tribunal.cases.outbox import CoopTarget
     from tribunal.service.replica import webhooks as endpoints
 
     item_type, _, action = (coop or "").partition(":")
@@ -56,7 +63,13 @@ def add_webhook(
     webhook_id, secret = run_in_store(
         database,
         lambda store: endpoints.add_webhook(
-            store, url, event or EVENTS, with_record=with_record, coop=target, http=http
+            store,
+            url,
+            event or None,
+            with_record=with_record,
+            coop=target,
+            http=http,
+            form="slack" if slack else "plain",
         ),
     )
     say(f"{webhook_id} added. Its secret:", aside=True)
@@ -70,7 +83,7 @@ def list_webhooks(database: Database = None) -> None:
 
     for row in run_in_store(database, endpoints.list_webhooks):
         record = "with record" if row["with_record"] else "without record"
-        record = "in Coop's form" if row["coop"] else record
+        record = "in Coop's form" if row["coop"] else f"in Slack's form, {record}" if row["form"] == "slack" else record
         since, state = format_date(row["created"]), "disabled" if row["disabled"] else "active"
         say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
 

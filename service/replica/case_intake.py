@@ -174,7 +174,7 @@ class Reviews(WaitingCases):
 
     def __init__(self, store: Store, intake: CaseIntake) -> None:
         """Keep the way back to a trial."""
-        super().__init__(store, intake.case_store.bounds)
+        super().__init__(store, intake.case_store.bounds, intake.case_store.outbox)
         self._intake = intake
 
     async def decide(

@@ -14,7 +14,7 @@ from sqlalchemy import and_, case, or_, select, update
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.decision_effects import store_sampling
 from tribunal.cases.docket import migrate_old_docket
-from tribunal.cases.holds import mark_held
+from tribunal.cases.holds import announce_expiring_cases, mark_held
 from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
 from tribunal.errors import BadInput
@@ -27,6 +27,7 @@ from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
+from tribunal.service.replica.coop_signature import load_coop_key
 from tribunal.service.replica.head_publishing import HeadPublisher, check_secret, parse_targets
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
@@ -72,6 +73,7 @@ class Replica:
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.outages.wakes += [self.queued, self.feeder.wake]
         self.uploads = Uploads(options, self.batches)
+        self.coop_key = load_coop_key(options.coop_key) if options.coop_key else None
         self.retention = Retention(store, case_store.replica, options)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
         self.last_heartbeat = time.monotonic()
@@ -196,6 +198,7 @@ class Replica:
             repeat(self.send_heartbeat, takeover / 6, "no sign of life could be given"),
             repeat(partial(batches.look_after, forgotten), takeover / 3, "batches could not be looked after"),
             repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),
+            repeat(partial(announce_expiring_cases, self.store, outbox), _LONG_PAUSE, "webhooks could not be told"),
             repeat(sender.delete_old, _LONG_PAUSE, "old messages could not be deleted"),
             repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
             repeat(self.retention.delete_old_rows, _LONG_PAUSE, "old rows could not be deleted"),

@@ -24,7 +24,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from standardwebhooks import Webhook
 
 from tribunal import __version__
-from tribunal.cases.outbox import COOP_EVENTS, EVENTS, TEST, CoopTarget, Outbox, message_body
+from tribunal.cases.outbox import (
+    COOP_EVENTS,
+    EVENTS,
+    FIRST_EVENTS,
+    SLACK_EVENTS,
+    CoopTarget,
+    Form,
+    Outbox,
+    events_of_webhook,
+    make_test_message,
+)
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
@@ -41,10 +51,11 @@ _SECRET_PREFIX = "whsec_"  # noqa: S105 (the mark of one, by which scanners know
 async def add_webhook(
     store: Store,
     url: str,
-    events: Sequence[str] = EVENTS,
+    events: Sequence[str] | None = None,
     *,
     with_record: bool = False,
     coop: CoopTarget | None = None,
+    form: Form = "plain",
     http: bool = False,
     by: Who = OPERATOR,
 ) -> tuple[str, str]:
@@ -53,9 +64,10 @@ async def add_webhook(
     Args:
         store: the database.
         url: where messages are sent.
-        events: the types that are sent there.
-        with_record: whether the whole record is sent, the post's words among it.
+        events: the types that are sent there; None: all, or in Slack's form those that a person should look at.
+        with_record: whether the whole record is sent, the post's words among it; in Slack's form the post's text.
         coop: tell it in Coop's form, by these names of its own, and of decisions and appeals alone.
+        form: ours, or Slack's.
         http: whether an address without TLS is taken.
         by: who adds it, for the audit log.
 
@@ -66,27 +78,28 @@ async def add_webhook(
         BadInput: the address or an event is wrong.
     """
     check_url(url, http)
+    if events is None:
+        events = SLACK_EVENTS if form == "slack" else EVENTS
     if (unknown := next((each for each in events if each not in EVENTS), None)) is not None or not events:
         raise BadInput(f"event: {unknown or 'none'}: is no type of message; they are {', '.join(EVENTS)}")
     if coop is not None:
         if with_record:
             raise BadInput("with_record: Coop's form holds no record; leave one of the two out")
+        if form != "plain":
+            raise BadInput(f"form: {form}: a webhook has one form; leave this or coop out")
         events = [each for each in events if each in COOP_EVENTS]
         if not events:
             raise BadInput(f"event: Coop's form is for {' and '.join(COOP_EVENTS)}; name one of them, or none")
     webhook_id = f"hook-{secrets.token_hex(6)}"
     secret = _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
-    row = {"id": webhook_id, "url": url, "secret": secret, "events": list(dict.fromkeys(events))}
-    form = {"with_record": with_record, "coop": coop and coop.dump()}
+    wanted, told = list(dict.fromkeys(events)), {"with_record": with_record, "coop": coop and coop.dump()}
+    # A replica of the release before reads `events` alone, and would write to Slack in another form.
+    first = [each for each in wanted if each in FIRST_EVENTS and form == "plain"]
+    columns = {"events": first, "later_events": [each for each in wanted if each not in first] or None}
+    row = {"id": webhook_id, "url": url, "secret": secret, "form": None if form == "plain" else form}
     async with store.transaction() as connection:
-        await connection.execute(webhooks.insert().values(**row, **form, created=time.time()))
-        details = {
-            "host": urlsplit(url).hostname,
-            "url_sha": sha(url),
-            "events": row["events"],
-            "with_record": with_record,
-            "coop": form["coop"],
-        }
+        await connection.execute(webhooks.insert().values(**row, **columns, **told, created=time.time()))
+        details = {"host": urlsplit(url).hostname, "url_sha": sha(url), "events": wanted, "form": form, **told}
         await append(connection, by, LogEntry(kind="webhook.added", subject=webhook_id, details=details))
     return webhook_id, secret
 
@@ -111,7 +124,7 @@ def check_url(url: str, http: bool) -> None:
 async def list_webhooks(store: Store) -> list[JSON]:
     """Return every endpoint without its secret, the oldest first."""
     shown = [column for column in webhooks.c if column.name != "secret"]
-    return await store.fetch_rows(select(*shown).order_by(webhooks.c.created))
+    return [_as_shown(row) for row in await store.fetch_rows(select(*shown).order_by(webhooks.c.created))]
 
 
 async def find_webhook(store: Store, webhook_id: str) -> JSON:
@@ -119,7 +132,11 @@ async def find_webhook(store: Store, webhook_id: str) -> JSON:
     row = await store.fetch_row(select(webhooks).where(webhooks.c.id == webhook_id))
     if row is None:
         raise _unknown_webhook(webhook_id)
-    return row
+    return _as_shown(row)
+
+
+def _as_shown(row: JSON) -> JSON:
+    return {**row, "events": events_of_webhook(row), "later_events": None, "form": row["form"] or "plain"}
 
 
 async def remove_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
@@ -201,7 +218,7 @@ async def send_test_message(store: Store, webhook_id: str, seconds: float) -> De
         Problem: there is no such endpoint.
     """
     row = await find_webhook(store, webhook_id)
-    body = message_body(TEST, {"webhook": webhook_id})
+    body = make_test_message(row)
     async with open_session() as session:
         return await post_message(session, seconds, row["url"], row["secret"], new_id("msg"), body)
 

@@ -40,6 +40,8 @@ BODIES = {
     "/v1alpha1/comments:analyze": {"comment": {"text": "hi"}, "requestedAttributes": {"HATE_SPEECH": {}}},
     "/v1/moderations": {"input": "hi"},
     "/v1/signals/coop": {"value": {"type": "STRING", "value": "hi"}},
+    "/v1/coop/actions": {"item": {"id": "hi"}},
+    "/v1/label-studio/annotations": {"action": "hi"},
 }
 BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
 JSON = "application/json"

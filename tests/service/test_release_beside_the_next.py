@@ -57,6 +57,13 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
                 assert (await new.client.get("/readyz")).status_code == 200
                 # That release asks for its own tables; later ones for what they need (test_upgrades.py).
                 assert (await old.client.get("/readyz")).json()["trouble"] == "tables"
+                for more in ({"form": "slack"}, {"events": ["case.decided", "case.escalated"]}):
+                    hook = {"url": "https://hooks.example/T0", **more}
+                    assert (await new.client.post("/v1/webhooks", json=hook)).status_code == 201
+                seen = await old.client.get("/v1/webhooks")
+                assert (seen.status_code, [each["events"] for each in seen.json()["webhooks"]]) == (
+                    200, [[], ["case.decided"]],
+                ), seen.text  # fmt: skip
                 asking = [
                     each.client.post("/v1/judge?wait=60", json={"text": f"Good morning, {number}!"})
                     for number in range(10)

@@ -9,15 +9,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import and_, case, update
+from sqlalchemy import and_, case, exists, select, update
 
 from tribunal.allowance import Spending
 from tribunal.cases.leases import MINE, Held
+from tribunal.cases.outbox import CaseMessage, Outbox
 from tribunal.cases.reservations import NO_RESERVATION, settle
 from tribunal.schema import JSON, Frozen
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
-from tribunal.store.tables import batches, cases
+from tribunal.store.tables import batches, cases, deliveries
 
 # The columns of a case that is held no more.
 NOT_HELD: JSON = {"held": None, "held_for": None, "held_until": None}
@@ -90,6 +91,32 @@ async def mark_held(store: Store, case_ids: Sequence[str], provider: str, why: s
     async with store.transaction() as connection:
         values = {"held": why, "held_for": provider, "held_until": time.time()}
         await connection.execute(update(cases).where(unheld).values(**values))
+
+
+EXPIRING_SECONDS = 600.0  # before its deadline: how early webhooks are told of a case that is held
+
+
+async def announce_expiring_cases(store: Store, outbox: Outbox) -> None:
+    """Tell webhooks, once, of the cases that are held and fail soon if no model answers."""
+    now = time.time()
+    told = exists().where(deliveries.c.case_id == cases.c.id, deliveries.c.event == "case.expiring")
+    near = cases.c.deadline.between(now, now + EXPIRING_SECONDS)
+    expiring = and_(cases.c.held.is_not(None), _WAITING, near, ~told)
+    if not await outbox.is_wanted("case.expiring"):
+        return
+    for case_id in [row["id"] for row in await store.fetch_rows(select(cases.c.id).where(expiring))]:
+        async with store.transaction() as connection:
+            # Locked before it is looked at once more: another replica may have told of it meanwhile.
+            same = update(cases).where(cases.c.id == case_id).values(attempt=cases.c.attempt)
+            await connection.execute(same)
+            found = await connection.execute(select(cases).where(cases.c.id == case_id, expiring))
+            if (row := found.mappings().first()) is not None:
+                message = CaseMessage(
+                    id=case_id, post_id=row["post_id"], graph=row["graph"], link=outbox.link(case_id),
+                    reason=row["held"],
+                )  # fmt: skip
+                await outbox.announce(connection, "case.expiring", message)
+    outbox.send()
 
 
 async def release(store: Store, provider: str) -> None:

@@ -1,6 +1,6 @@
 """Messages to webhooks: one for each endpoint, written down in the same transaction as what it tells of.
 
-What a message says is in our form or in ROOST Coop's. One type of message always has the same fields.
+What a message says is in our form, in ROOST Coop's, or in Slack's. One type of message always has the same fields.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider
+from tribunal.cases.slack_form import slack_message
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
@@ -27,14 +28,20 @@ from tribunal.times import new_id
 EventType = Literal[
     "case.decided", "case.pending", "case.cancelled",
     "case.appealed", "case.reopened", "appeal.trial", "appeal.tried", "appeal.decided",
+    "case.escalated", "case.expiring", "case.failed",
 ]  # fmt: skip
 EVENTS: tuple[EventType, ...] = get_args(EventType)
+# Those that the release before lists, and that stand in `webhooks.events`. The others stand in `later_events`.
+FIRST_EVENTS = EVENTS[:8]
+SLACK_EVENTS: tuple[EventType, ...] = ("case.escalated", "case.appealed", "case.expiring", "case.failed")
+Form = Literal["plain", "slack"]
 COOP_EVENTS: tuple[EventType, ...] = ("case.decided", "appeal.decided")
 TEST = "webhook.test"  # no case: sent by hand, to one endpoint, whatever it asked for
 _OF_RECORD = (
     "post_id", "outcome", "category", "hateful", "confidence", "probability", "uncertain", "rehearsed", "explanation",
 )  # fmt: skip
-_WORDS = ("post_id", "explanation", "cancelled", "record")
+_WORDS = ("post_id", "explanation", "cancelled", "record", "reason")
+_OF_SOME = ("appeal", "reason", "by")  # fields that only some types of messages have
 Status = Literal["waiting", "delivered", "dead"]
 _INSERT = deliveries.insert()
 # Locked against removal until the transaction ends, which would else fail with it.
@@ -78,6 +85,11 @@ class CaseMessage(Frozen):
     link: str = Field(description="where the case is shown to whoever has a key for it")
     record: JSON | None = Field(default=None, description="all of it, for an endpoint that was added so")
     appeal: AppealSummary | None = Field(default=None, description="of a case that was appealed or reopened alone")
+    reason: str | None = Field(
+        default=None,
+        description="why it was escalated, in the reviewer's words, which may quote the post; why no model answered",
+    )
+    by: str | None = Field(default=None, description="who escalated it")
 
     def without_words(self) -> CaseMessage:
         """Return the same without what the caller, a model or a reviewer has written."""
@@ -90,6 +102,12 @@ def appeal_message(appeal: JSON, graph: str, record: Record, link: str) -> CaseM
     _, told = decision_message(appeal["case_id"], graph, record, record.dump(), link)
     inside = AppealSummary.model_validate({name: appeal[name] for name in AppealSummary.model_fields})
     return told.model_copy(update={"appeal": inside})
+
+
+def escalation_message(case_id: str, graph: str, record: Record, link: str, reason: str, by: str) -> CaseMessage:
+    """Return the message of a case that a reviewer has left to the leads."""
+    _, told = decision_message(case_id, graph, record, record.dump(), link)
+    return told.model_copy(update={"reason": reason, "by": by})
 
 
 def decision_message(
@@ -168,6 +186,52 @@ def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | N
     }
 
 
+# Slack's form is for people who are to look at a case: what it is about, why, and where it stands at the desk.
+
+_SLACK_TITLES: dict[str, str] = {
+    "case.decided": "A case was decided", "case.pending": "A case waits for a person",
+    "case.cancelled": "A case was cancelled", "case.appealed": "A decision was appealed",
+    "case.reopened": "A case was reopened", "appeal.trial": "An appeal has a new trial",
+    "appeal.tried": "The new trial of an appeal ended", "appeal.decided": "An appeal was decided",
+    "case.escalated": "A case was escalated to the leads",
+    "case.expiring": "No model answers, and a case fails soon", "case.failed": "A case failed",
+    TEST: "A test of this webhook",
+}  # fmt: skip
+
+
+def slack_case_message(event: str, told: CaseMessage, quote: str, public_url: str) -> JSON:
+    """Return what Slack is sent of a case; `quote` is the post's text, where it may be told."""
+    record = told.record or {}
+    court: JSON = (record.get("review") or {}).get("court") or {}
+    fault: JSON = record.get("fault") or {}
+    appeal = told.appeal
+    facts = [
+        ("Case", told.id),
+        ("Post", told.post_id or ""),
+        ("Category", told.category or ""),
+        ("The models' category", "" if told.category else court.get("category") or ""),
+        ("Clauses", ", ".join(record.get("clauses") or court.get("clauses") or ())),
+        ("Reason", told.reason or ""),
+        ("Failed", f"{fault.get('error')} ({fault.get('model')})" if event == "case.failed" and fault else ""),
+        ("By", told.by or ""),
+        ("Result", (appeal and appeal.result) or ""),
+    ]
+    page = f"appeals/{appeal.id}" if appeal else f"cases/{told.id}"
+    return slack_message(_SLACK_TITLES[event], facts, quote, f"{public_url}/desk/{page}")
+
+
+def make_test_message(webhook: JSON) -> str:
+    """Return the message of the type `webhook.test` to a webhook."""
+    if webhook["form"] == "slack":
+        return json.dumps(slack_message(_SLACK_TITLES[TEST], [("Webhook", webhook["id"])], "", ""))
+    return message_body(TEST, {"webhook": webhook["id"]})
+
+
+def events_of_webhook(webhook: Any) -> list[EventType]:
+    """Return the types of messages that a webhook is sent."""
+    return [*webhook["events"], *(webhook["later_events"] or ())]
+
+
 # The outbox
 
 
@@ -188,6 +252,11 @@ class Outbox:
         """Return where a case is shown."""
         return f"{self._public_url}/v1/cases/{case_id}"
 
+    async def is_wanted(self, event: EventType) -> bool:
+        """Return whether any endpoint in force is sent messages of a type."""
+        in_force = await self._store.fetch_rows(select(webhooks).where(webhooks.c.disabled.is_(None)))
+        return any(event in events_of_webhook(row) for row in in_force)
+
     async def announce(self, connection: AsyncConnection, event: EventType, told: CaseMessage) -> None:
         """Write down a message for every endpoint that asked for this type, in the transaction in which a case ends.
 
@@ -199,7 +268,9 @@ class Outbox:
 
     async def announce_in(self, group: Group, event: EventType, told: CaseMessage, *, alone: bool = False) -> None:
         """Write down the messages of a case, which is known to be in no batch if `alone`. As `announce`."""
-        if not (wanted := [row for row in await group.rows_once(_IN_FORCE) if event in row["events"]]):
+        in_force = await group.rows_once(_IN_FORCE)
+        wanted = [(row, each) for row in in_force if (each := _event_for(row, event, told)) is not None]
+        if not wanted:
             return
         self._announced = True
         # A row of a batch that is not to be kept is kept itself, for a day.
@@ -209,15 +280,31 @@ class Outbox:
             told = told.without_words()
         now = time.time()
         common = {
-            "case_id": told.id, "event": event, "created": now, "status": "waiting", "due": now, "attempts": 0,
-            "attempts_before": 0,
+            "case_id": told.id, "created": now, "status": "waiting", "due": now, "attempts": 0, "attempts_before": 0,
         }  # fmt: skip
+        quote = ""
+        if told.record and any(row["form"] == "slack" and row["with_record"] for row, _ in wanted):
+            post = (await group.connection.execute(select(cases.c.post).where(cases.c.id == told.id))).scalar()
+            quote = (post or {}).get("text") or ""
         made = [
-            {"id": new_id("msg"), "webhook_id": row["id"], "body": text, **common}
-            for row in wanted
-            if (text := _body_for_endpoint(row, event, told)) is not None
+            {"id": new_id("msg"), "webhook_id": row["id"], "event": each, "body": text, **common}
+            for row, each in wanted
+            if (text := self._body_for_endpoint(row, each, told, quote)) is not None
         ]
         group.execute_at_end(_INSERT, made)
+
+    def _body_for_endpoint(self, webhook: Any, event: EventType, told: CaseMessage, quote: str) -> str | None:
+        """Return what an endpoint is sent; None where it is told nothing of this."""
+        if webhook["form"] == "slack":
+            return json.dumps(
+                slack_case_message(event, told, quote if webhook["with_record"] else "", self._public_url)
+            )
+        if webhook["coop"] is None:
+            absent = {name for name in _OF_SOME if getattr(told, name) is None}
+            whole = told.model_dump(mode="json", exclude=absent)
+            return message_body(event, whole if webhook["with_record"] else {**whole, "record": None})
+        said = coop_callback(event, told, CoopTarget.model_validate(webhook["coop"]))
+        return None if said is None else json.dumps(said)
 
     def send(self) -> None:
         """Have what was announced sent: its transaction is done."""
@@ -264,10 +351,13 @@ class Outbox:
         return int(number)
 
 
-def _body_for_endpoint(row: Any, event: EventType, told: CaseMessage) -> str | None:
-    """Return what an endpoint is sent; None where it is told nothing of this."""
-    if row["coop"] is None:
-        whole = told.model_dump(mode="json", exclude=None if told.appeal else {"appeal"})
-        return message_body(event, whole if row["with_record"] else {**whole, "record": None})
-    said = coop_callback(event, told, CoopTarget.model_validate(row["coop"]))
-    return None if said is None else json.dumps(said)
+def _event_for(webhook: Any, event: EventType, told: CaseMessage) -> EventType | None:
+    """Return the type under which a webhook is told of an event; None if it isn't told.
+
+    A failure is a `case.failed` for a webhook that isn't told of every decision.
+    """
+    wanted = events_of_webhook(webhook)
+    if event in wanted:
+        return event
+    is_failure = event == "case.decided" and told.outcome == "failure"
+    return "case.failed" if is_failure and "case.failed" in wanted else None

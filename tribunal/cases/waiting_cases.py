@@ -17,6 +17,7 @@ from sqlalchemy import and_, or_, select, update
 from tribunal.allowance import Spending
 from tribunal.cases.holds import NOT_HELD
 from tribunal.cases.leases import seconds_left
+from tribunal.cases.outbox import Outbox, escalation_message
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import answer_entry
 from tribunal.cases.reservations import (
@@ -28,7 +29,7 @@ from tribunal.cases.reservations import (
     settle,
 )
 from tribunal.errors import BadInput
-from tribunal.schema import JSON, Frozen
+from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, notes
@@ -91,9 +92,13 @@ class WaitingCases:
     it, or it waits for a lead; and else returns the case as it lies in the store. `by` is who asks, for the audit log.
     """
 
-    def __init__(self, store: Store, bounds: CaseBounds = USUAL_BOUNDS) -> None:
-        """Use a database; `bounds` say what a case takes of a daily budget where its settings don't."""
-        self._store, self._bounds = store, bounds
+    def __init__(self, store: Store, bounds: CaseBounds = USUAL_BOUNDS, outbox: Outbox | None = None) -> None:
+        """Use a database.
+
+        `bounds` say what a case takes of a daily budget where its settings don't. The webhooks of `outbox` are told of
+        what is escalated.
+        """
+        self._store, self._bounds, self._outbox = store, bounds, outbox or Outbox(store)
 
     async def claim(
         self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR, *, leads: bool = True
@@ -113,7 +118,9 @@ class WaitingCases:
             raise Problem("bad_input", "reason: is empty; say to the leads why you leave it to them")
         note = new_note_row(case_id, reviewer, "escalated", reason.strip())
         values = {**_NO_CLAIM, "escalated": note["at"]}
-        return await self._change(case_id, reviewer, values, by, note_entry(note), leads=False, note=note)
+        changed = await self._change(case_id, reviewer, values, by, note_entry(note), leads=False, note=note)
+        self._outbox.send()
+        return changed
 
     async def skip(self, case_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
         """Leave a case to others; for a day the desk doesn't give it to this person again."""
@@ -193,6 +200,10 @@ class WaitingCases:
                     row = await reserve_for_attempt(self._store, connection, row, attempt, self._bounds)
                 if note is not None:
                     await connection.execute(notes.insert().values(**note))
+                    if note["kind"] == "escalated":
+                        record, link = Record.model_validate(row["record"]), self._outbox.link(case_id)
+                        told = escalation_message(case_id, row["graph"], record, link, note["words"], reviewer)
+                        await self._outbox.announce(connection, "case.escalated", told)
                 await append(connection, by, entry)
                 return dict(row)
         check_waits(await self._store.fetch_row(select(cases).where(cases.c.id == case_id)), reviewer, leads=leads)

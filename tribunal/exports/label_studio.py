@@ -231,7 +231,9 @@ class _TaskData(ExportModel):
     question: str = ""
 
 
-class _LabelledTask(ExportModel):
+class LabelledTask(ExportModel):
+    """A task with the labels that annotators gave it."""
+
     data: _TaskData
     annotations: list[Annotation]
 
@@ -252,10 +254,11 @@ def read_export(path: Path) -> list[LabelledCase]:
     Raises:
         BadInput: the file can't be read, or it is something else.
     """
-    return [_labelled_case(task) for task in read_tasks(path, _LabelledTask)]
+    return [labelled_case(task) for task in read_tasks(path, LabelledTask)]
 
 
-def _labelled_case(task: _LabelledTask) -> LabelledCase:
+def labelled_case(task: LabelledTask) -> LabelledCase:
+    """Return the case of a task, with the category that its annotators agree on."""
     chosen: dict[str, tuple[str, str]] = {}
     for each in task.annotations:
         if each.was_cancelled:

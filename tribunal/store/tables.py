@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0005"  # of these tables: the last of the migrations
+VERSION = "0006"  # of these tables: the last of the migrations
 
 
 @unique
@@ -319,6 +319,8 @@ webhooks = _table(
     Column("events", JSON, nullable=False, comment="the types that are sent there"),
     Column("with_record", Boolean, nullable=False, comment="whether the whole record is sent, with the post's words"),
     Column("coop", JSON(none_as_null=True), comment="its own names, where it is told in Coop's form"),
+    Column("form", Text, comment="slack; none: our own form, or Coop's"),
+    Column("later_events", JSON(none_as_null=True), comment="as events: what the release before knows nothing of"),
     Column("created", Double, nullable=False),
     Column("disabled", Double, comment="since when nothing is sent there"),
 )
