@@ -158,7 +158,7 @@ class Court(Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, B
 class TribunalSettings(Panel, Research, Variants, Court):
     """The settings that the hybrid court heeds."""
 
-    about = "the hybrid: ARCADE's court, with the web and perspectives at hand, and a person for the last word"
+    about = "ARCADE's debate, which can search the web, ask perspectives, and leave the decision to a person"
     seated: ClassVar[tuple[str, ...]] = (
         "triage", "gatekeeper", "prosecutor", "defender", "judge", "perspective", "researcher",
     )
@@ -220,7 +220,7 @@ class MultiroundSettings(Court):
 class PredictSettings(Panel, Variants, Clausal, Judged, Argued, Ordered, Budgeted):
     """The settings that PREDICT heeds."""
 
-    about = "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides"
+    about = "perspectives, each with its own criteria and examples, take stances; two debaters argue; a judge decides"
     seated: ClassVar[tuple[str, ...]] = ("perspective", "debater", "judge", "annotator")
     modes: ClassVar[tuple[Mode, ...]] = (
         "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
@@ -244,7 +244,7 @@ class AntihateSettings(Research, Variants, Clausal, Judged, Argued, Budgeted):
 class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds, Budgeted):
     """The settings that MV-Debate heeds."""
 
-    about = "views debate hate, sarcasm or misinformation in rounds, with a reflection that must earn its place"
+    about = "views debate hate, sarcasm or misinformation in rounds; a reflection counts if it improves the answers"
     seated: ClassVar[tuple[str, ...]] = ("view", "judge", "reflection", "summary")
 
     views: list[str] = setting(
@@ -277,7 +277,7 @@ class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds
 class BaselineSettings(ManyTasks, Variants, Clausal, Exemplified, Labelled, Judged, Ordered):
     """The settings that the one-call baseline heeds."""
 
-    about = "one call to a classifier"
+    about = "one call to one model"
     seated: ClassVar[tuple[str, ...]] = ("classifier",)
     modes: ClassVar[tuple[Mode, ...]] = ("full", "zero-shot")
 
@@ -285,7 +285,7 @@ class BaselineSettings(ManyTasks, Variants, Clausal, Exemplified, Labelled, Judg
 class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):
     """The settings that self-consistency heeds."""
 
-    about = "the call of baseline, drawn several times, and a vote"
+    about = "several calls to one model, then a vote"
     draws: int = setting(
         ARGUING, "Draws", "How often the classifier is asked, at most.",
         5, nodes=["draw"], ge=1, le=100, clients="up to default",
@@ -295,7 +295,7 @@ class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):
 class SymmetricDebateSettings(ManyTasks, Clausal, Exemplified, Argued, Redrawn, InRounds, Budgeted):
     """The settings that a symmetric debate heeds."""
 
-    about = "equals who all see each other's answers for some rounds, then a vote"
+    about = "equal agents read each other's answers for some rounds, then vote"
     seated: ClassVar[tuple[str, ...]] = ("agent",)
 
     agents: int = setting(

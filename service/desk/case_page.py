@@ -97,6 +97,8 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
             case "skip":
                 await replica.reviews.skip(case_id, person, who)
             case "escalate":
+                if not visit.text("note"):
+                    raise Problem("bad_input", "note: tell the leads why you escalate the case")
                 await replica.reviews.escalate(case_id, person, visit.text("note"), who)
             case "translate" if visit.replica.options.desk_translator:
                 return await _render_case(visit, case_id, FormResult(), translation=await _translate(visit, row))

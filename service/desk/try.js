@@ -120,8 +120,8 @@
   };
 
   const draw = {
-    case: (event) => { trial.id = event.id; say("Taken in. It waits for its first agent."); },
-    asking: (event) => say(`${speaker(event.seat)} is asked (${event.model}).`),
+    case: (event) => { trial.id = event.id; say("Received. Waiting for the first model."); },
+    asking: (event) => say(`Waiting for ${speaker(event.seat)} (${event.model}).`),
     call: drawCost,
     turn: drawTurn,
     marks: (event) => drawMarks(event.segments, event.cues),
@@ -175,7 +175,7 @@
       at("next").focus();
     },
     edited: (event) => entry(event.note[0].toUpperCase() + event.note.slice(1), "edited"),
-    outcome: () => say("The judge has spoken."),
+    outcome: () => say("The judge has decided."),
     end: drawEnd,
   };
 
@@ -200,7 +200,7 @@
       });
       if (!answer.ok) { complain(await problem(answer)); return; }
       at("pause").hidden = true;
-      say("Goes on.");
+      say("Continuing.");
       at("stop").focus();
     } catch (error) {
       complain(`The service can’t be reached; see whether it runs, and go on again. (${error.message})`);
@@ -259,7 +259,7 @@
     at("seconds").textContent = "0 s";
     at("money").textContent = "–";
     complain("");
-    say("Sent.");
+    say("Sent. Waiting for the service.");
   };
 
   at("try").addEventListener("submit", async (event) => {
@@ -276,11 +276,11 @@
         headers: { ...headers(), "Content-Type": "application/json" },
       });
       if (answer.ok) await read(answer, (told) => (draw[told.event] || (() => {}))(told));
-      else { complain(await problem(answer)); say("Not taken in."); one.over = true; }
-      if (!one.over) { complain("The service ended the connection before the trial was over; try it again."); say("Broken off."); }
+      else { complain(await problem(answer)); say("The service did not accept the post."); one.over = true; }
+      if (!one.over) { complain("The service closed the connection before the debate was over. Try again."); say("Interrupted."); }
     } catch (error) {
-      if (one.stopped) say("Stopped. No agent is asked any more.");
-      else { complain(`The service can’t be reached; see whether it runs, and try it again. (${error.message})`); say("Broken off."); }
+      if (one.stopped) say("Stopped. No further model is asked.");
+      else { complain(`The service can’t be reached. Check that it is running, and try again. (${error.message})`); say("Interrupted."); }
     }
     one.over = true;
     const waits = document.activeElement === at("stop");

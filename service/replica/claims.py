@@ -162,7 +162,7 @@ def check_another_decides(reviewer: str, before: Iterable[str]) -> None:
     for each in before:
         if may_be_same_person(reviewer, each):
             why = "decided this case" if reviewer == each else f"can't be told from {each}, who decided this case"
-            raise Problem("conflict", f"reviewer: {reviewer}: {why}; this goes to another person")
+            raise Problem("conflict", f"reviewer: {reviewer} {why}, so another person has to decide now")
 
 
 def check_not_erased(case: JSON, name: str) -> None:

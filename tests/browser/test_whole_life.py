@@ -130,7 +130,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await first.keyboard.type("Who shouted?")
         await press(first, "Escape", "e", "Enter")
         await is_at(first, "Post copy-1")
-        await says(first, "1 more post like this waits: 1 ticked")
+        await says(first, "1 similar post to review. Decided with this one: 1 ticked")
         await press(first, "1", "Enter")
         await is_at(first, "Queue")
         await says(first, "1 more decided with it.")

@@ -52,7 +52,7 @@ async def test_every_graph(graph: str) -> None:
     made = view_case(record, post=WEEDS)
     found, written = read(made), draw_markdown(made)
     assert made.post.text == WEEDS
-    for words in (made.title, made.first, count_noun(record.usage.calls, "call"), "unknown: no price"):
+    for words in (made.title, made.first, count_noun(record.usage.calls, "call"), "unknown, since no price"):
         assert str(words) in found.text
     for named in (*(cue.id for cue in record.cues), *(opinion.id for opinion in record.opinions)):
         assert named in found.text

@@ -68,7 +68,7 @@ def test_a_debate_of_views_as_a_person_reads_it() -> None:
     heard = (
         "Surface Analyst, round 1: answer", "NO: ", "Modality Contrast, round 1: answer", "YES: ", "Suggestion: ",
         "Judge, round 1: scores", "Δ = 0.3, the second answers stand; best: surface", "round 2: all agree on YES",
-        "SARCASTIC", "sarcastic (label 1, binary scheme, policy sarcasm)", "mv_debate, 2 rounds", "14 calls",
+        "SARCASTIC", "sarcastic (policy sarcasm)", "mv_debate, 2 rounds", "14 calls",
     )  # fmt: skip
     at = 0
     for words in heard:

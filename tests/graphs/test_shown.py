@@ -179,4 +179,4 @@ async def test_a_verdict_on_the_terminal_says_what_was_shown(graph: str, mode: s
         done = await asyncio.to_thread(CliRunner().invoke, app, given)
     words = " ".join(done.stdout.replace("│", " ").split())
     assert says in words, done.output
-    assert "shown: text and image" in words
+    assert "the models saw text and image" in words

@@ -78,7 +78,7 @@ async def test_another_person_reverses_and_both_views_stay(database: str) -> Non
             refused = await client.post(f"{where}/decision", json={**change, "reviewer": name})
             assert refused.status_code == 409, refused.text
             assert "kim (operator)" in refused.json()["error"]["message"]
-            assert "goes to another person" in refused.json()["error"]["message"]
+            assert "so another person has to decide now" in refused.json()["error"]["message"]
         assert (await client.post(f"{where}/claim", json={"reviewer": "lee"})).json()["claimed_by"] == "lee (operator)"
         other = await client.post(f"{where}/decision", json={**change, "reviewer": "ada"})
         assert (other.status_code, "lee (operator) has claimed it" in other.text) == (409, True)

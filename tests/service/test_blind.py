@@ -64,7 +64,7 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         figures = (await client.get("/v1/figures")).json()["desk"]
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
         board = await kim.get("/desk/board")
-        assert "Decided without having seen the model verdict: 1 case, 0.0 % agree with it" in board.words
+        assert "Decided before seeing the model verdict: 1 case, 0.0 % agree with it" in board.words
 
 
 async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:

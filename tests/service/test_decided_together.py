@@ -48,7 +48,7 @@ async def test_copies_are_decided_together_and_undone_together(database: str) ->
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(named="kim")
         queue = await kim.get("/desk/queue")
-        assert "p-0 2 like it" in queue.words
+        assert "p-0 2 similar" in queue.words
         await at_case(kim, first)
         assert ticked(kim) == {same: True, near: False}, "what differs in a word is offered, and not ticked"
         marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
@@ -79,7 +79,7 @@ async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_ano
         await at_case(lee, cases[2])
         done = await kim.send("accept", at="/cases/")
         assert "1 more decided with it." in done.said
-        assert f"Not decided, because somebody else has it or it isn't the same any more: {cases[2]}." in done.said
+        assert f"Not decided, because somebody else has claimed or changed it: {cases[2]}." in done.said
         assert [await state_of(client, each) for each in cases] == ["decided", "decided", "pending"]
 
 
@@ -121,8 +121,8 @@ async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
         lines = "//a[@data-row]"
         page = await kim.get("/desk/queue")
         assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-2"], "what a word differs in stands apart"
-        assert "2 of the same text" in page.words
-        assert "3 cases in 2 lines" in page.words
+        assert "2 with the same text" in page.words
+        assert "3 cases in 2 rows" in page.words
         await at_case(lee, first)
         page = await kim.get("/desk/queue")
         assert [each.text for each in page.tree.xpath(lines)] == ["p-1", "p-2"], "what is free stands for all"
@@ -130,7 +130,7 @@ async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
         assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-1"]
         await at_case(kim, second)
         await kim.send("accept", at="/cases/")
-        assert "of the same text" not in (await kim.get("/desk/queue")).words
+        assert "with the same text" not in (await kim.get("/desk/queue")).words
 
 
 async def test_the_api_and_the_terminal_take_the_filters_of_the_queue(database: str) -> None:

@@ -36,7 +36,7 @@ async def test_each_role_sees_and_does_what_is_its_own(database: str) -> None:
         for scope, role in (("review", "reviewer"), ("lead", "lead"), ("admin", "lead"), ("audit", "auditor")):
             one = somebody(app)
             page = await one.sign_in(made[scope])
-            assert (page.heading, f"({role})" in page.words) == ("Queue", True)
+            assert (page.heading, f", {role} Sign out" in page.words) == ("Queue", True)
             decides = role != "auditor"
             assert ("Take next case" in page.words) is decides
             page = await one.get(at)
@@ -99,11 +99,11 @@ async def test_what_escalates_is_the_leads(database: str) -> None:
         await kim.sign_in(made["review"], "kim")
         await kim.send(at="/next")
         refused = await kim.send("escalate", question="kept, too")
-        assert (refused.status, refused.wrong[:16], refused.value("question")) == (400, "Reason: is empty", "kept, too")
+        assert (refused.status, refused.wrong[:20], refused.value("question")) == (400, "Note: tell the leads", "kept, too")
         await kim.send("escalate", note="it may be about a court case")
         assert kim.page.heading == "Queue"
         seen = await kim.get(f"/desk/cases/{case['id']}")
-        assert "This case was escalated. A lead decides it." in seen.words
+        assert "This case was escalated: only a lead can decide it." in seen.words
         by_api = await client.post(
             f"/v1/cases/{case['id']}/decision", json={"action": "accept"}, headers={"X-API-Key": made["review"]}
         )
@@ -245,7 +245,7 @@ async def test_a_trusted_proxy_says_who_it_is(tmp_path: Path) -> None:
         assert in_now.status_code == 303
         page = await client.get("/desk/queue", headers=kim)
         assert "kim@example.com" in page.text
-        assert "(reviewer)" in page.text
+        assert "reviewer</span>" in page.text
         for other in ({**kim, "X-Forwarded-User": "mallory"}, {}, {**kim, "X-Forwarded-User": ""}):
             assert (await client.get("/desk/queue", headers=other)).status_code == 303, other
         none = await client.get("/desk/queue", headers={**kim, "X-Role": "king"})

@@ -40,7 +40,7 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         assert "may still undo that" in held["held"]
         seen = await lee.get(f"/desk/cases/{case['id']}")
         assert "Decided by kim (operator), and can still be undone" in seen.words
-        assert "Nobody is told for" not in seen.words, "it isn't theirs to undo"
+        assert "You can undo this for" not in seen.words, "it isn't theirs to undo"
         refused = await lee.client.post(
             "/desk/undo", data={"csrf": csrf_of(lee.page), "cases": case["id"]}, headers={"Origin": "http://127.0.0.1"}
         )
@@ -73,7 +73,7 @@ async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database
         assert (await case_at(client, case["id"]))["status"] == "queued"
         await kim.sign_in(named="kim")
         page = await kim.get(f"/desk/cases/{case['id']}")
-        assert "Nobody is told for" in page.words
+        assert "You can undo this for" in page.words
         await release(store, case["id"])
         record = await decided(client, case["id"])
         assert (record["category"], record["explanation"]) == ("NotHate", "a quotation")

@@ -64,11 +64,11 @@ def _model_use(model: str, calls: Sequence[Call], price: PriceOfCall | None) -> 
 def _money(calls: Sequence[Call], price: PriceOfCall | None) -> str:
     """Return what calls cost, or why that isn't known."""
     if price is None:
-        return "unknown: no price table was given"
+        return "unknown, since no price table was given"
     prices = [price(call) for call in calls]
     lacking = dict.fromkeys(call.model for call, paid in zip(calls, prices, strict=True) if paid is None)
     if lacking:
-        return f"unknown: the price table has no price for {', '.join(lacking)}"
+        return f"unknown, since the price table has no price for {', '.join(lacking)}"
     return f"{sum(each or 0.0 for each in prices):.6f}, by the price table"
 
 

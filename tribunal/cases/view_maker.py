@@ -173,7 +173,7 @@ def case_details(record: Record, case: str | None) -> Iterator[tuple[str, str]]:
     yield "Post", record.post_id
     yield "System", record.graph
     yield "Task", record.task
-    yield "Labels", record.scheme
+    yield "Label", f"{record.label} of the {record.scheme} scheme" if record.label is not None else record.scheme
     yield "Rounds of debate", str(record.rounds)
     yield "Shown to models", "not recorded" if record.shown is None else " and ".join(record.shown) or "nothing"
     yield "Prompts", f"{prompts.get('name')} ({prompts.get('sha')})" if prompts else "not recorded"
