@@ -99,7 +99,11 @@ async def test_what_escalates_is_the_leads(database: str) -> None:
         await kim.sign_in(made["review"], "kim")
         await kim.send(at="/next")
         refused = await kim.send("escalate", question="kept, too")
-        assert (refused.status, refused.wrong[:20], refused.value("question")) == (400, "Note: tell the leads", "kept, too")
+        assert (refused.status, refused.wrong[:20], refused.value("question")) == (
+            400,
+            "Note: tell the leads",
+            "kept, too",
+        )
         await kim.send("escalate", note="it may be about a court case")
         assert kim.page.heading == "Queue"
         seen = await kim.get(f"/desk/cases/{case['id']}")
