@@ -13,7 +13,7 @@ from tribunal.terminal import say, say_json
 
 
 def seal(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run, or of an experiment.")],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The archive. Default: the folder's name with .zip.")
     ] = None,
@@ -21,12 +21,13 @@ def seal(
         bool,
         typer.Option(
             "--texts/--no-texts",
-            help="Pack the posts' words that the run kept, where the data set's licence allows it. Otherwise their "
-            "hashes. Explanations and the set's own fields may quote posts in any case.",
+            help="Pack the posts' words that the run kept, and its reports and exports, where the data set's licence "
+            "allows it. Otherwise hashes of the words. Explanations and the set's own fields may quote posts in any "
+            "case.",
         ),
     ] = False,
 ) -> None:
-    """Pack a run into one archive, with a model card and a data statement, and seal it by hash.
+    """Pack a run or an experiment into one archive, with model cards and data statements, and seal it by hash.
 
     Publish the hash that it prints: whoever holds it can tell the archive from one that was changed and sealed again.
     """
@@ -43,15 +44,22 @@ def seal(
 
 
 def verify(
-    place: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="The folder of a run, or a sealed archive.")],
+    place: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR|FILE", help="The folder of a run or an experiment, a sealed archive, or the output of a batch."
+        ),
+    ],
     seal: Annotated[
         str | None, typer.Option(metavar="HASH", help="The seal that was published: it must be this one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a run: its seal, the chain of its results, and every figure of metrics.json, computed again.
+    """Check a run or an experiment: seal, chain of results, and every figure, computed again from the results.
 
-    Exit status 1: something was changed. The first thing that differs is named.
+    Figures are those of metrics.json, of an experiment's table, of exported tables, and outcomes in a batch's output.
+
+    Exit status 1: something was changed. The first file and cell that differ are named, as stored and as recomputed.
     """
     from tribunal.eval.seal.verification import verify_run
 

@@ -41,7 +41,7 @@ OWN_ROOMS: dict[str, tuple[str, ...]] = {
     "eval.ray": (),
     "eval.annotation": ("commands.annotate",),
     "eval.cascade": ("commands.cascade",),
-    "eval.export": ("commands.results",),
+    "eval.export": ("commands.results", "eval.seal.manifest", "eval.seal.outputs"),
     "eval.leaks": ("commands.leaks",),
     "eval.seal": ("commands.seal",),
     "exports.dsa": ("commands.dsa",),

@@ -37,7 +37,7 @@ from tribunal.text import parse_json
 # Readers of a folder of Parquet leave out what begins with an underscore.
 MANIFEST, FOLDER_RUN = "_manifest.json", "_run.json"
 _NAME = re.compile(r"part-(\d{5})-(\d{8})\.parquet")
-_OWN: dict[str, ColumnKind] = {"place": "integer", "repeat": "integer", "record": "text"}
+OWN: dict[str, ColumnKind] = {"place": "integer", "repeat": "integer", "record": "text"}
 _ROWS, _MOST_ROWS = 500, 10_000  # of a part
 _PARTS_OF_A_SIZE = 20  # after which the next ones are larger, where they may grow
 _SECONDS = 120.0  # after which fewer are written
@@ -74,7 +74,7 @@ class PartColumns:
         """Take the input's columns, with their types in Arrow."""
         import pyarrow as pa
 
-        self._columns = OutputColumns(given, {**COLUMNS, **_OWN})
+        self._columns = OutputColumns(given, {**COLUMNS, **OWN})
         own = [(name, pa.type_for_alias(kind)) for name, kind in given.items()]
         schema = pa.schema([*own, *arrow_schema(self._columns.added_kinds)])
         repeat = len(schema) - 2  # of which there are few

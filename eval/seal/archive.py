@@ -7,7 +7,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,25 +18,26 @@ from tribunal.eval.runs.chain import find_chain_fault, hash_beginning, hash_line
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, parse_result
 from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.prices import warn_of_changed_servers
-from tribunal.eval.runs.results import read_run_file
+from tribunal.eval.runs.results import find_run_folders, read_run_file
 from tribunal.eval.runs.run_file import encode_run_file
-from tribunal.eval.seal.manifest import CARD, IF_THERE, SEAL, SEALED, STATEMENT, list_sealed_files, write_seal
+from tribunal.eval.seal.manifest import CARD, SEAL, STATEMENT, is_sealable, list_sealed_files, write_seal
 from tribunal.files import bounded_lines, create_file, open_regular, read_regular, write_atomically, write_whole
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 
 _TIMES_LARGER, _AT_LEAST = 200, 2**26  # what an archive may unpack to: so many times its size, or so many bytes
-_PIECE = 2**20
+_PIECE, _LONGEST_NAME = 2**20, 200
 _CARDS = {CARD: "model_card.md.jinja", STATEMENT: "data_statement.md.jinja"}
 
 
 def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
-    """Seal a run's folder, and pack it into an archive.
+    """Seal the folder of a run, or of an experiment with all its runs, and pack it into an archive.
 
     Args:
-        folder: the run's; seal.json and the two cards are written there, too.
+        folder: the run's or the experiment's; seal.json and each run's two cards are written there, too.
         archive: the zip file that is written.
-        texts: pack the posts' words that the run kept; otherwise their hashes take their place.
+        texts: pack the posts' words that the run kept, and reports and exports, which quote posts; otherwise hashes
+            take the words' place.
 
     Returns:
         The hash of the archive's seal, by which it can be told from one that was sealed anew.
@@ -44,23 +45,17 @@ def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
     Raises:
         BadInput: the run is unfinished or its results aren't as they were written, or a file can't be read or written.
     """
-    run = read_run_file(folder)
-    if not run.get("finished"):
-        raise BadInput(f"{folder}: the run is unfinished; let it go on, and seal it then")
     try:
-        with lock_run_folder(folder):
-            if fault := find_chain_fault(folder / RESULTS, run):
-                raise BadInput(f"{folder}: {RESULTS}: {fault}; a changed run can't be sealed")
-            if not (folder / METRICS).exists():
-                write_metrics(folder)
-            for name, text in render_cards(folder).items():
-                write_whole(folder / name, text)
-            names = list_sealed_files(folder)
-            write_seal(folder, names, texts=True)
+        with ExitStack() as stack:
+            for run in find_run_folders([folder]):
+                _prepare_run(run, stack)
+            write_seal(folder, list_sealed_files(folder, texts=True), texts=True)
+            names = list_sealed_files(folder, texts=texts)
             with TemporaryDirectory(prefix="tribunal-seal-") as made:
                 packed = Path(made)
                 for name in names:
-                    _copy_for_archive(folder, packed, name, texts=texts)
+                    (packed / name).parent.mkdir(parents=True, exist_ok=True)
+                    _copy_for_archive((folder / name).parent, (packed / name).parent, Path(name).name, texts=texts)
                 seal = write_seal(packed, names, texts=texts)
                 with write_atomically(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as into:
                     for name in (SEAL, *names):
@@ -68,6 +63,20 @@ def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
     except OSError as error:
         raise BadInput(f"{error.filename or archive}: {error.strerror or error}; see to the file") from error
     return seal
+
+
+def _prepare_run(folder: Path, stack: ExitStack) -> None:
+    """Lock a run's folder, check that the run is whole and as it was written, and write its cards."""
+    run = read_run_file(folder)
+    if not run.get("finished"):
+        raise BadInput(f"{folder}: the run is unfinished; let it go on, and seal it then")
+    stack.enter_context(lock_run_folder(folder))
+    if fault := find_chain_fault(folder / RESULTS, run):
+        raise BadInput(f"{folder}: {RESULTS}: {fault}; a changed run can't be sealed")
+    if not (folder / METRICS).exists():
+        write_metrics(folder)
+    for name, text in render_cards(folder).items():
+        write_whole(folder / name, text)
 
 
 def render_cards(folder: Path) -> dict[str, str]:
@@ -122,9 +131,10 @@ def unpack_archive(path: Path) -> Iterator[Path]:
             with open_regular(path) as file, zipfile.ZipFile(file) as archive:
                 left = max(_AT_LEAST, _TIMES_LARGER * path.stat().st_size)
                 for entry in archive.infolist():
-                    name = entry.filename[:80]
-                    if name not in (SEAL, *SEALED, *IF_THERE):
+                    name = entry.filename[:_LONGEST_NAME]
+                    if name != SEAL and not is_sealable(name):
                         raise BadInput(f"{name!r}: is no file of a sealed run")
+                    (Path(made) / name).parent.mkdir(parents=True, exist_ok=True)
                     with archive.open(entry) as packed, create_file(Path(made) / name) as into:
                         while piece := packed.read(_PIECE):
                             left -= len(piece)

@@ -4,27 +4,53 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from tribunal import __version__
 from tribunal.errors import BadInput
+from tribunal.eval.experiments.table import TABLE
+from tribunal.eval.export.results import export_tables
 from tribunal.eval.measures.metrics import METRICS
+from tribunal.eval.report import PAGE, TEXT
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
 from tribunal.eval.runs.prices import PRICES
+from tribunal.eval.runs.results import find_run_folders
+from tribunal.eval.view.samples_file import FILE as SAMPLES
 from tribunal.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 
 SEAL, CARD, STATEMENT = "seal.json", "model-card.md", "data-statement.md"
-# What every sealed run holds, and what is sealed if it is there.
-SEALED = (RUN, RESULTS, METRICS, CARD, STATEMENT)
-IF_THERE = (SUPERSEDED, PRICES)
+# What every sealed run holds; what is sealed if it is there; and what was made of results, which may quote posts.
+_ALWAYS = (RUN, RESULTS, METRICS, CARD, STATEMENT)
+_IF_THERE = (SUPERSEDED, PRICES, "threshold.json", "fits.jsonl", "plans.jsonl")
+_TABLE_FILES = ("table.md", "table.html", "table.csv", TABLE)
+_QUOTING = (PAGE, TEXT, SAMPLES, *(f"export/{name}.{form}" for name in export_tables() for form in ("csv", "parquet")))
+_RUN_NAME = re.compile(r"[\w=+-][\w=+.-]*", re.ASCII)
 
 
-def list_sealed_files(folder: Path) -> list[str]:
-    """Return the names of the files of a run that a seal covers."""
-    return [*SEALED, *(name for name in IF_THERE if (folder / name).is_file())]
+def list_sealed_files(folder: Path, *, texts: bool) -> list[str]:
+    """Return the names of the files that a seal covers: of a run, or of an experiment and each of its runs.
+
+    `texts`: what may quote posts beside the results, reports and exports, is among them.
+    """
+    more = (*_IF_THERE, *_QUOTING) if texts else _IF_THERE
+    names = []
+    for run in find_run_folders([folder]):
+        prefix = "" if run == folder else f"{run.name}/"
+        names += [f"{prefix}{name}" for name in _ALWAYS]
+        names += [f"{prefix}{name}" for name in more if (run / name).is_file()]
+    own = (*_TABLE_FILES, *(_QUOTING if texts else ()))
+    return names if RUN in names else [*names, *(name for name in own if (folder / name).is_file())]
+
+
+def is_sealable(name: str) -> bool:
+    """Return whether a file of this name may lie in the archive of a sealed run or experiment."""
+    run, _, inside = name.partition("/")
+    of_run = {*_ALWAYS, *_IF_THERE, *_QUOTING}
+    return name in of_run or name in _TABLE_FILES or (bool(_RUN_NAME.fullmatch(run)) and inside in of_run)
 
 
 def write_seal(folder: Path, names: Iterable[str], *, texts: bool) -> str:
@@ -54,7 +80,9 @@ def read_seal(folder: Path) -> JSON | None:
         rest = {name: value for name, value in held.items() if name != "seal"}
         sound = held["seal"] == _hash_rest(rest) and _encode_seal(held).encode() == raw
         sound = sound and all(isinstance(each, str) for pair in held["files"].items() for each in pair)
-        sound = sound and set(SEALED) <= set(held["files"]) <= {*SEALED, *IF_THERE}
+        sound = sound and all(map(is_sealable, held["files"]))
+        runs = [name.removesuffix(RUN) for name in held["files"] if name.rpartition("/")[2] == RUN]
+        sound = sound and bool(runs) and {f"{run}{each}" for run in runs for each in _ALWAYS} <= held["files"].keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         sound = False
     if not sound:

@@ -1,28 +1,34 @@
-"""Verify a run: its seal, the chain of its results, and every figure that was measured of them."""
+"""Verify a run or an experiment: its seal, the chain of its results, and every figure that was made of them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
+from tribunal.eval.experiments.table import TABLE
 from tribunal.eval.measures.metrics import METRICS, measure_run
 from tribunal.eval.runs.chain import CHAINED, find_chain_fault
 from tribunal.eval.runs.journal import RESULTS
-from tribunal.eval.runs.results import read_run_file
+from tribunal.eval.runs.results import find_run_folders, read_run_file
 from tribunal.eval.seal.archive import render_cards, unpack_archive
+from tribunal.eval.seal.cells import CellDiffers, Recount
 from tribunal.eval.seal.manifest import SEAL, read_seal
-from tribunal.files import hash_file, read_regular, read_text
+from tribunal.eval.seal.outputs import (
+    check_batch_output,
+    check_experiment_table,
+    check_exports,
+    find_batch_output,
+    find_batch_run,
+)
+from tribunal.files import hash_file, read_regular
+from tribunal.schema import JSON
 from tribunal.text import parse_json
 
 # Of metrics.json, what depends on files outside the run's folder.
-_OUTSIDE = {"fitted_on"}
-# What metrics.json of an earlier version lacks, wherever it would stand.
-_NEWER = {"by_language", "calibration", "cost", "coverage_at_risk", "interval", "notes"}
+_OUTSIDE = ("fitted_on",)
 
 
 class Verification(NamedTuple):
@@ -35,14 +41,15 @@ class Verification(NamedTuple):
 
 
 def verify_run(place: Path) -> Verification:
-    """Verify a run's folder, or the archive of a sealed run.
+    """Verify the folder of a run or of an experiment, the archive of a sealed one, or the output of a batch.
 
     Returns:
-        What was found. Only the first fault is named, in the order seal, files, chain, figures, cards.
+        What was found. Only the first fault is named, in the order seal, files, chain, figures, tables, cards.
 
     Raises:
         BadInput: there is no run.
     """
+    place = find_batch_run(place) or place
     with nullcontext(place) if place.is_dir() else unpack_archive(place) as folder:
         return _verify_folder(folder, sealed=folder != place)
 
@@ -51,79 +58,75 @@ def _verify_folder(folder: Path, *, sealed: bool) -> Verification:
     seal = read_seal(folder)
     if seal is None and sealed:
         raise BadInput(f"{SEAL}: is missing")
-    own = seal["seal"] if seal else None
-    altered = ""
-    for name, digest in (seal or {"files": {}})["files"].items():
-        try:
-            altered = "" if hash_file(folder / name) == digest else f"{name}: was altered since it was sealed"
-        except OSError as error:
-            altered = f"{name}: {error.strerror or error}"
-        if altered:
-            break
-    run = None
+    own, altered = seal["seal"] if seal else None, _find_altered_file(folder, seal)
+    runs, held, recount, detail = find_run_folders([folder]), list[JSON](), Recount(), ""
     try:
-        run = read_run_file(folder)
-        figure, figures = _check_figures(folder)
-        chain = find_chain_fault(folder / RESULTS, run)
+        held = [read_run_file(each) for each in runs]
+        detail = next(_find_faults(folder, runs, held, recount, sealed=seal is not None), "")
     except (BadInput, OSError, ValueError) as error:
-        if altered or run is not None:
-            return Verification(altered or str(error), own, chained=False, figures=0)
-        raise
+        if not altered and not held:
+            raise
+        if not altered:
+            return Verification(str(error), own, chained=False, figures=0)
     # What the chain and the figures say of an altered file is nearer to the place.
-    detail = next(filter(None, [chain and f"{RESULTS}: {chain}", figure]), "")
-    if not altered and not detail and seal:
-        detail = _check_cards(folder)
     fault = f"{altered}; {detail}" if altered and detail else altered or detail
-    return Verification(fault, own, run.get("chain") == CHAINED, figures)
+    return Verification(fault, own, all(run.get("chain") == CHAINED for run in held), recount.count)
 
 
-def _check_cards(folder: Path) -> str:
-    """Return which card isn't as run.json and metrics.json tell."""
-    for name, text in render_cards(folder).items():
-        if read_text(folder / name) != text:
-            return f"{name}: isn't as run.json and {METRICS} tell"
+def _find_altered_file(folder: Path, seal: JSON | None) -> str:
+    """Return which file isn't as it was sealed, or an empty text."""
+    for name, digest in seal["files"].items() if seal else ():
+        try:
+            if hash_file(folder / name) != digest:
+                return f"{name}: was altered since it was sealed"
+        except OSError as error:
+            return f"{name}: {error.strerror or error}"
     return ""
 
 
-def _check_figures(folder: Path) -> tuple[str, int]:
-    """Return the first figure of metrics.json that its results don't give, and how many were recomputed."""
+def _find_faults(
+    folder: Path, runs: Sequence[Path], held: Sequence[JSON], recount: Recount, *, sealed: bool
+) -> Iterator[str]:
+    """Yield what isn't as the results give it."""
+    for each, run in zip(runs, held, strict=True):
+        recount.place = "" if each == folder else f"{each.name}/"
+        figure = ""
+        try:
+            _check_metrics(each, recount)
+        except CellDiffers as differs:
+            figure = str(differs)
+        if chain := find_chain_fault(each / RESULTS, run):
+            yield f"{recount.place}{RESULTS}: {chain}"
+        if figure:
+            yield figure
+    try:
+        for each in runs:
+            recount.place = "" if each == folder else f"{each.name}/"
+            check_exports(each, [each], recount)
+            if (out := find_batch_output(each)) is not None:
+                check_batch_output(out, each, recount)
+            if sealed:
+                for name, text in render_cards(each).items():
+                    recount.compare_text(name, each / name, text)
+        recount.place = ""
+        if list(runs) != [folder]:
+            check_exports(folder, runs, recount)
+            if (folder / TABLE).exists():
+                check_experiment_table(folder, runs, recount)
+    except CellDiffers as differs:
+        yield str(differs)
+
+
+def _check_metrics(folder: Path, recount: Recount) -> None:
+    """Measure a run again, and compare every figure of metrics.json."""
     path = folder / METRICS
     if not path.exists():
-        return "", 0
-    held = parse_json(read_regular(path))
-    clusters = held.get("clusters") if isinstance(held, dict) else None
+        return
+    stored = parse_json(read_regular(path))
+    clusters = stored.get("clusters") if isinstance(stored, dict) else None
     if not isinstance(clusters, dict):
-        return f"{METRICS}: clusters: is missing", 0
+        raise CellDiffers(f"{recount.place}{METRICS}: clusters: is missing")
     measured = measure_run(folder)
     if isinstance(by := clusters.get("by"), str) and by != measured["clusters"]["by"]:
         measured = measure_run(folder, cluster=by)  # tribunal metrics --cluster
-    count = 0
-    for where, then, now in _pair_figures("", held, measured):
-        count += 1
-        if not _are_equal(then, now):
-            return f"{METRICS}: {where}: stands as {then!r}, and the results give {now!r}", count
-    return "", count
-
-
-_MISSING = "nothing"
-
-
-def _pair_figures(where: str, then: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each value of two measures with its place; a nested one value by value."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        for name in {**now, **then}:
-            if (where or name not in _OUTSIDE) and (name in then or name not in _NEWER):
-                inside = f"{where}.{name}" if where else str(name)
-                yield from _pair_figures(inside, then.get(name, _MISSING), now.get(name, _MISSING))
-    elif isinstance(then, list) and isinstance(now, list | tuple):
-        for place, pair in enumerate(zip_longest(then, now, fillvalue=_MISSING)):
-            yield from _pair_figures(f"{where}[{place}]", *pair)
-    else:
-        yield where, then, now
-
-
-def _are_equal(then: Any, now: Any) -> bool:
-    """Return whether two figures are equal but for how machines round."""
-    if isinstance(then, float) and isinstance(now, float):
-        return math.isclose(then, now, rel_tol=1e-9, abs_tol=1e-12)
-    return type(then) is type(now) and bool(then == now)
+    recount.compare_values(METRICS, stored, measured, leave_out=_OUTSIDE)

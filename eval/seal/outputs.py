@@ -1,0 +1,139 @@
+"""Compute again what was made of runs: an experiment's table, exported tables, and the output of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tribunal.case_decider import find_case_decider
+from tribunal.errors import BadInput
+from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
+from tribunal.eval.experiments.table import TABLE, build_table, render_table
+from tribunal.eval.export.frames import Form, write_frames
+from tribunal.eval.export.results import export_tables, runs_to_export
+from tribunal.eval.measures.columns import read_columns
+from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
+from tribunal.eval.runs.parts import MANIFEST, OWN, Manifest
+from tribunal.eval.runs.results import read_full_line, read_run_file
+from tribunal.eval.runs.tables import COLUMNS, FORMATS, OutputColumns, escape_formula, read_records_in_order
+from tribunal.eval.seal.cells import CellDiffers, Recount, as_csv_cell, read_stored_rows
+from tribunal.files import read_regular
+from tribunal.schema import JSON
+from tribunal.text import parse_json, wellformed
+
+EXPORTS = "export"
+_FORMS: tuple[Form, ...] = ("parquet", "csv")
+_WRITTEN_AS = ".run"  # ends the folder of a batch's run, which is called as its output
+
+
+def check_experiment_table(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
+    """Build the table of an experiment from its runs, and compare each file that it was written as."""
+    try:
+        stored = parse_json(read_regular(folder / TABLE))
+        models, gaps = ChosenModels(**{**stored["models"], "own": tuple(stored["models"]["own"])}), stored["gaps"]
+        experiment = find_experiment(stored["name"], models)
+    except (OSError, ValueError, TypeError, KeyError, BadInput) as error:
+        raise CellDiffers(
+            f"{TABLE}: doesn't say how it was made ({error}); run the experiment again, which writes it anew"
+        ) from error
+    table = build_table(experiment, {each.name: read_columns(each) for each in runs}, gaps)
+    written = render_table(table)
+    recount.compare_values(TABLE, stored, parse_json(written.pop(TABLE)))
+    for name, text in written.items():
+        recount.compare_text(name, folder / name, text)
+
+
+def check_exports(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
+    """Export the runs again, and compare the tables in a folder's `export` with that.
+
+    What isn't in a run's folder can't be compared: words that were laid beside its posts, and costs by other prices.
+    """
+    for form in _FORMS:
+        names = [name for name in export_tables() if (folder / EXPORTS / f"{name}.{form}").is_file()]
+        if not names:
+            continue
+        sources = runs_to_export(runs)
+        if len(sources) == 1:  # an archive is unpacked into a folder of another name
+            rows = chain.from_iterable(read_stored_rows(folder / EXPORTS / f"{name}.{form}") for name in names)
+            sources = [sources[0]._replace(name=str(next(rows, {}).get("run")))]
+        unknown = {"text"} if all(each.prices for each in sources) else {"text", "cost"}
+        with TemporaryDirectory(prefix="tribunal-verify-") as made:
+            write_frames(sources, Path(made), form)
+            for name in names:
+                recomputed = read_stored_rows(Path(made) / f"{name}.{form}")
+                known = (
+                    {column: value for column, value in row.items() if value not in (None, "") or column not in unknown}
+                    for row in recomputed
+                )
+                file = f"{EXPORTS}/{name}.{form}"
+                recount.compare_rows(file, read_stored_rows(folder / file), known)
+
+
+def find_batch_run(out: Path) -> Path | None:
+    """Return the folder of the run whose output this file or folder is, or None if there is none."""
+    folder = out.with_name(f"{out.name}{_WRITTEN_AS}")
+    is_output = out.suffix.casefold() in FORMATS or (out / MANIFEST).is_file()
+    return folder if is_output and folder.is_dir() else None
+
+
+def find_batch_output(run: Path) -> Path | None:
+    """Return the file or folder that a batch's run was written to, beside its folder, or None if there is none."""
+    out = run.resolve().with_name(run.resolve().name.removesuffix(_WRITTEN_AS))
+    return out if out.exists() and find_batch_run(out) == run.resolve() else None
+
+
+def check_batch_output(out: Path, run: Path, recount: Recount) -> None:
+    """Compare what a batch wrote with the results of its run, row by row. Cells of the input aren't in its folder.
+
+    Raises:
+        CellDiffers: which cell differs.
+    """
+    if out.is_dir():
+        _check_parts(out, run, recount)
+        return
+    stored, records = read_stored_rows(out), read_records_in_order(run / RESULTS, read_run_file(run)["n"])
+    if out.suffix.casefold() == ".jsonl":
+        expected: Iterator[JSON] = ({**each, **find_case_decider(each)._asdict()} for each in records)
+        pairs = zip_longest(stored, expected, fillvalue={})
+        for number, (then, now) in enumerate(pairs, start=1):
+            recount.compare_values(out.name, then, now, row=f"row {number}", leave_out=("input",))
+        return
+    first = next(stored, {})
+    columns = OutputColumns([*first][: len(first) - len(COLUMNS)])
+    as_text = out.suffix.casefold() != ".parquet"
+    recount.compare_rows(out.name, chain([first], stored), (_added_cells(columns, each, as_text) for each in records))
+
+
+def _check_parts(out: Path, run: Path, recount: Recount) -> None:
+    """Compare the parts of a batch with its manifest, each row with the result in it, and that with the run's own."""
+    try:
+        held = Manifest.model_validate_json(read_regular(out / MANIFEST))
+    except ValueError as error:
+        raise CellDiffers(f"{MANIFEST}: is broken: {error}") from error
+    offsets = {start.place: start.offset for start in read_line_starts(run / RESULTS)}
+    for part in held.parts:
+        path, count = out / part.name, 0
+        recount.compare_cell(MANIFEST, part.name, "bytes", part.bytes, path.stat().st_size)
+        rows = read_stored_rows(path)
+        for count, row in enumerate(rows, start=1):
+            *given, place, _, line = row
+            columns = OutputColumns(given[: len(given) - len(COLUMNS)], {**COLUMNS, **OWN})
+            if (offset := offsets.get(row[place])) is None:
+                raise CellDiffers(f"{part.name}: row {count}, column {place}: the run has no result of {row[place]!r}")
+            result = read_full_line(run, offset)
+            stored = parse_result(path, row[line].encode("utf-8", "replace"), 0)
+            recount.compare_values(part.name, stored, result, row=f"row {count}", leave_out=("previous",))
+            cells = _added_cells(columns, {**result, "record": row[line]}, as_text=False)
+            recount.compare_row(part.name, f"row {count}", row, cells)
+        recount.compare_cell(MANIFEST, part.name, "rows", part.rows, count)
+
+
+def _added_cells(columns: OutputColumns, record: JSON, as_text: bool) -> JSON:
+    """Return the cells that a batch adds to a row, as its file holds them."""
+    cells = {
+        name: wellformed(cell) if isinstance(cell, str) else cell
+        for name, cell in columns.row_cells({}, record)[1].items()
+    }
+    return {name: as_csv_cell(escape_formula(cell)) for name, cell in cells.items()} if as_text else cells
