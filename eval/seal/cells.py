@@ -72,7 +72,8 @@ class Recount:
         """Compare a written page with its text as it would be written now: of a table, cell by cell."""
         try:
             stored = read_text(path)
-            rows = zip_longest(_split_cells(file, stored), _split_cells(file, recomputed), fillvalue=[])
+            written = _split_cells(file, stored), _split_cells(file, recomputed)
+            rows: Iterator[tuple[list[str], list[str]]] = zip_longest(*written, fillvalue=[])
             heads: list[str] = []
             for number, (then, now) in enumerate(rows, start=1):
                 for place, (kept, found) in enumerate(zip_longest(then, now, fillvalue=_MISSING)):

@@ -13,7 +13,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.experiments.table import TABLE
 from tribunal.eval.export.results import export_tables
 from tribunal.eval.measures.metrics import METRICS
-from tribunal.eval.report import PAGE, TEXT
+from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
 from tribunal.eval.runs.prices import PRICES
 from tribunal.eval.runs.results import find_run_folders
@@ -27,7 +27,14 @@ SEAL, CARD, STATEMENT = "seal.json", "model-card.md", "data-statement.md"
 _ALWAYS = (RUN, RESULTS, METRICS, CARD, STATEMENT)
 _IF_THERE = (SUPERSEDED, PRICES, "threshold.json", "fits.jsonl", "plans.jsonl")
 _TABLE_FILES = ("table.md", "table.html", "table.csv", TABLE)
-_QUOTING = (PAGE, TEXT, SAMPLES, *(f"export/{name}.{form}" for name in export_tables() for form in ("csv", "parquet")))
+_QUOTING = (
+    PAGE,
+    TEXT,
+    LATEX,
+    FIGURES,
+    SAMPLES,
+    *(f"export/{name}.{form}" for name in export_tables() for form in ("csv", "parquet")),
+)
 _RUN_NAME = re.compile(r"[\w=+-][\w=+.-]*", re.ASCII)
 
 

@@ -96,7 +96,7 @@ def check_batch_output(out: Path, run: Path, recount: Recount) -> None:
     stored, records = read_stored_rows(out), read_records_in_order(run / RESULTS, read_run_file(run)["n"])
     if out.suffix.casefold() == ".jsonl":
         expected: Iterator[JSON] = ({**each, **find_case_decider(each)._asdict()} for each in records)
-        pairs = zip_longest(stored, expected, fillvalue={})
+        pairs: Iterator[tuple[JSON, JSON]] = zip_longest(stored, expected, fillvalue={})
         for number, (then, now) in enumerate(pairs, start=1):
             recount.compare_values(out.name, then, now, row=f"row {number}", leave_out=("input",))
         return

@@ -29,7 +29,12 @@ def test_rows_come_as_they_are_decided_and_a_kill_in_the_middle_of_one_is_mended
     given = [{"text": f"Good morning, {at}.", "note": HOSTILE[at % len(HOSTILE)]} for at in range(ROWS)]
     posts, out = lines(tmp_path / "in.jsonl", *given), tmp_path / f"out{suffix}"
     growing, added, add_row = out.with_name(f"{out.name}.run") / f"rows{suffix}", list[Any](), OutcomeTable.add_row
-    monkeypatch.setattr(OutcomeTable, "add_row", lambda *row: (added.append(row), add_row(*row)))
+
+    def count_and_add(*row: Any) -> None:
+        added.append(row)
+        add_row(*row)
+
+    monkeypatch.setattr(OutcomeTable, "add_row", count_and_add)
 
     def stop_halfway(tally: RunTally) -> None:
         if tally.done > ROWS // 2:
