@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from bench.ray import started
 from tests.court import court_script
 from tests.doubles import ScriptedServer
+from tests.eval.runs.test_server_restarts import KILLS, Restarted
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.ray.cluster import join_cluster
@@ -99,6 +101,29 @@ def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(
         for what in ("n", "accuracy", "confusion", "clusters"):
             assert measured[0][what] == measured[1][what]
     assert len([*sessions.rglob("gcs_server.out")]) == 1  # one cluster was started
+
+
+@pytest.mark.long
+async def test_a_run_under_ray_outlives_five_restarts_of_its_server(
+    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarted, over = Restarted(), asyncio.Event()
+    async with ScriptedServer(restarted.script) as first:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{first.url}/v1")
+        port = first.port
+    posts = table(tmp_path, 20 * KILLS + 60)
+    serving = asyncio.ensure_future(restarted.serve(port, over))
+    more = ("--engine", "ray", "--workers", "2", "--concurrency", "4", "--wait-for-server", "5m", "--set", "attempts=1")
+    run = started(posts, tmp_path / "out.csv", *more)
+    said, complaints = await asyncio.to_thread(run.communicate)
+    over.set()
+    await serving
+    assert run.returncode == 0, complaints
+    assert json.loads(said)["outcomes"].keys() <= {"positive", "negative"}
+    assert told(tmp_path / "out.csv.run") == [(place, sample.id) for place, sample in enumerate(PostTable(posts))]
+    assert {each: count for each, count in restarted.answered.items() if count > 1} == {}
+    assert complaints.count("the run pauses until its server is back, for 5 min at most") == KILLS
+    assert complaints.count("its server answers again since") == KILLS
 
 
 def test_an_address_of_the_ray_client_is_refused_with_the_way_out() -> None:
