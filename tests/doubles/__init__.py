@@ -1,7 +1,7 @@
 """A scripted model server on loopback: what the tests and the benchmark talk to in place of a provider.
 
-It speaks the providers' own wire protocols (OpenAI, Gemini, Anthropic, Ollama), answers what a script says, and keeps
-what it was shown.
+It speaks the providers' own wire protocols (OpenAI and its moderations, Gemini, Anthropic, Ollama), answers what a
+script says, and keeps what it was shown.
 
     async with ScriptedServer(in_order(["first answer", Fault(status=429), {"label": 1}])) as server:
         ...  # a client on f"{server.url}/v1"
@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
-from tests.doubles import anthropic, gemini, ollama
+from tests.doubles import anthropic, gemini, moderations, ollama
 from tribunal.testing import server
 from tribunal.testing.messages import JSON, Answer, Fault, Reply, Request, Script, ScriptError
 from tribunal.testing.openai import embedding
@@ -35,7 +35,7 @@ __all__ = [
     "in_order",
 ]
 
-server.WIRES.update({"gemini": gemini, "anthropic": anthropic, "ollama": ollama})
+server.WIRES.update({"gemini": gemini, "anthropic": anthropic, "ollama": ollama, "moderations": moderations})
 
 
 class ScriptedServer(server.ScriptedServer):

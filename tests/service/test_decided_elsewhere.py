@@ -43,10 +43,10 @@ async def case_of(client: httpx.AsyncClient, case_id: str) -> dict[str, Any]:
 async def test_a_moderator_s_action_in_coop_is_their_decision(database: str, tmp_path: Path) -> None:
     key, other = (generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
 
-    async def act(body: dict[str, Any], by: RSAPrivateKey = key, **headers: str) -> httpx.Response:
+    async def act(body: dict[str, Any], by: RSAPrivateKey = key, signed: str = "") -> httpx.Response:
         raw = json.dumps(body, separators=(",", ":")).encode()
         signature = base64.b64encode(by.sign(raw, PKCS1v15(), SHA256())).decode()
-        sent = {"Content-Type": "application/json", "coop-signature": signature, **headers}
+        sent = {"Content-Type": "application/json", "coop-signature": signed or signature}
         return await client.post("/v1/coop/actions", content=raw, headers=sent)
 
     reviewing = await key_of(database, "judge", "review", "lead", "audit")
@@ -54,7 +54,7 @@ async def test_a_moderator_s_action_in_coop_is_their_decision(database: str, tmp
         client.headers["X-API-Key"] = reviewing
         ids = [await judged(client, post_id=f"p-{number}", text=f"post {number}") for number in range(3)]
         restore = action("p-0", custom={"category": "NotHate"}, actorNote="a song")
-        for wrong in (await act(restore, other), await act(restore, **{"coop-signature": "AAAA"})):
+        for wrong in (await act(restore, other), await act(restore, signed="AAAA")):
             assert (wrong.status_code, "Coop-Signature: isn't that of this body" in wrong.text) == (400, True)
         assert (await case_of(client, ids[0]))["outcome"] == "pending"
         first, again = await act(restore), await act(restore)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 JSON = dict[str, Any]
-Protocol = Literal["openai", "gemini", "anthropic", "ollama"]
+Protocol = Literal["openai", "gemini", "anthropic", "ollama", "moderations"]
 
 _HINT = re.compile(r"\[\[(\w+)=([^\[\]]*)\]\]")
 _ROLES = {"model": "assistant", "developer": "system"}

@@ -1,4 +1,4 @@
-"""Read the published answer formats of four families of guard models."""
+"""Read the published answer formats of four families of guard models, and of OpenAI's moderation endpoint."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _CODES = re.compile(r"S\d+")
 _SCORE = re.compile(r"<score>\s*(yes|no)\s*</score>", re.IGNORECASE)
 _CONFIDENCE = re.compile(r"<confidence>\s*(low|medium|high)\s*</confidence>", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+_HATE = ("hate", "hate/threatening")
 _FORMAT = "the answer isn't in the format of this model: "
 
 
@@ -23,12 +24,14 @@ class GuardAnswer(BaseModel):
         named: the codes of categories, or the ids of rules, that it names.
         sure: how sure it says it is, in its own word; empty where it doesn't.
         reason: why, in its own words; empty where it gives no reason.
+        confidence: how sure it is of its answer, from 0 to 1, where it gives scores.
     """
 
     answer: Literal["safe", "unsafe"]
     named: list[str] = []
     sure: str = ""
     reason: str = ""
+    confidence: float | None = None
 
 
 def read_llama_guard(said: str) -> GuardAnswer:
@@ -90,6 +93,29 @@ def read_gpt_oss_safeguard(said: str) -> GuardAnswer:
         named=list(dict.fromkeys(named)),
         sure=str(given.get("confidence") or ""),
         reason=str(given.get("rationale") or ""),
+    )
+
+
+def read_moderation(said: str) -> GuardAnswer:
+    """Read a result of OpenAI's moderation endpoint: unsafe if it flags `hate` or `hate/threatening`.
+
+    Harassment, which needs no protected group, stands in the reason alone.
+
+    Raises:
+        ValueError: it lacks one of their scores.
+    """
+    try:
+        given = json.loads(said)
+        scores = {name: float(given["category_scores"][name]) for name in (*_HATE, "harassment")}
+        named = [name for name in _HATE if given["categories"][name]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{_FORMAT}an object with categories and category_scores") from error
+    highest = max(scores[name] for name in _HATE)
+    return GuardAnswer(
+        answer="unsafe" if named else "safe",
+        named=named[::-1],  # the graver one decides
+        reason=f"Scores: {', '.join(f'{name} {score:.3f}' for name, score in scores.items())}.",
+        confidence=min(1.0, max(0.0, 2 * highest - 1 if named else 1 - 2 * highest)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Four systems of one call each: Llama Guard, ShieldGemma, Granite Guardian and gpt-oss-safeguard.
+"""Systems of one call each: four families of guard models, and OpenAI's moderation endpoint.
 
 The post goes to the model as the bare turn of a user, and the policy in force goes where the model's chat template
 takes it. So the server has to apply the template that is published with the model, as vLLM and SGLang do.
@@ -63,6 +63,11 @@ def gpt_oss_safeguard_request(post: pieces.Post, policy: pieces.Policy, scheme: 
     return pieces.OwnRequest(post.text, system=pieces.export_markdown_policy(policy))
 
 
+def moderation_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
+    """Ask about the bare post: the endpoint has a policy of its own."""
+    return pieces.OwnRequest(post.text)
+
+
 def _template_request(post: pieces.Post, **variables: Any) -> pieces.OwnRequest:
     return pieces.OwnRequest(post.text, extra={"chat_template_kwargs": variables})
 
@@ -84,11 +89,24 @@ def _rules(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
     return {id: name if name in known else policy.categories(scheme)[1].name for id, name in named.items()}
 
 
+def _moderated(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
+    categories = policy.categories(scheme)
+    known = {each.name for each in categories}
+    if len(categories) > 2 and "hate" not in known:
+        raise BadInput(
+            f"scheme: {scheme}: the moderation endpoint names hate and hate/threatening alone; give --scheme binary, "
+            "or --policy moderations"
+        )
+    usual = "hate" if "hate" in known else categories[1].name
+    return {name: name if name in known else usual for name in ("hate", "hate/threatening")}
+
+
 GUARDS = (
     Guard("llama_guard", "Llama Guard", llama_guard_request, answers.read_llama_guard, _codes),
     Guard("shieldgemma", "ShieldGemma", shieldgemma_request, answers.read_shieldgemma),
     Guard("granite_guardian", "Granite Guardian", granite_guardian_request, answers.read_granite_guardian),
     Guard("gpt_oss_safeguard", "gpt-oss-safeguard", gpt_oss_safeguard_request, answers.read_gpt_oss_safeguard, _rules),
+    Guard("openai_moderation", "OpenAI's moderation endpoint", moderation_request, answers.read_moderation, _moderated),
 )
 
 
@@ -139,7 +157,7 @@ def decide_with(guard: Guard) -> Any:
             with_call,
             category,
             _explain(guard, found),
-            confidence=_CONFIDENCE.get(found.sure),
+            confidence=_CONFIDENCE.get(found.sure, found.confidence),
         )
         skipped = ["the posts before it in the conversation were not shown: guard models judge one post"]
         more = skipped if state["post"].get("earlier") else []
@@ -167,4 +185,4 @@ def build_graph(guard: Guard) -> Any:
     return pieces.checked(builder).compile(name=system.name)
 
 
-llama_guard, shieldgemma, granite_guardian, gpt_oss_safeguard = map(build_graph, GUARDS)
+llama_guard, shieldgemma, granite_guardian, gpt_oss_safeguard, openai_moderation = map(build_graph, GUARDS)
