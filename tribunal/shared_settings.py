@@ -278,6 +278,12 @@ class Panel(EveryGraph):
         LOOKED_UP, "Perspective left out", "One of the perspectives, which is not heard.",
         None, nodes=["recall"], option="NAME", clients="named things",
     )
+    examples_k: int = setting(
+        LOOKED_UP, "Similar texts",
+        "How many similar texts, with their labels, each perspective is shown. 3 is PREDICT's paper, 4 what its "
+        "published retriever finds.",
+        3, nodes=["recall"], option=False, ge=1, le=20, clients="up to default",
+    )
     embedding: str | None = setting(
         LOOKED_UP, "Embedding", "The embedding that the perspectives' indexes must be built with.",
         None, default="each index's own", nodes=["recall"],

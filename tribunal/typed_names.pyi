@@ -29,6 +29,7 @@ class CallKeywords(TypedDict, total=False):
     draw_temperature: float
     perspectives: list[str]
     leave_out: str | None
+    examples_k: int
     embedding: str | None
     search: str
     searxng_url: str | None

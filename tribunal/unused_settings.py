@@ -26,7 +26,7 @@ def _settings_of_seats(*seats: str) -> tuple[str, ...]:
 
 
 _OF_THE_WEB = tuple(name for name in SETTINGS if name in vars(Research))
-_OF_PERSPECTIVES = ("leave_out", "embedding", *_settings_of_seats("perspective"))
+_OF_PERSPECTIVES = ("leave_out", "examples_k", "embedding", *_settings_of_seats("perspective"))
 _OF_TRIAGE = ("triage_confidence", *_settings_of_seats("triage"))
 _OF_LOOKING_UP = (*_OF_THE_WEB, "aux_model", "seats.researcher", "max_calls", "max_tokens")
 _WITHOUT_DEBATE = ("majority", "single", "base", "criterion-only", "examples-only")
@@ -58,6 +58,8 @@ def list_idle_settings(graph: str, own: Any) -> Iterator[tuple[tuple[str, ...], 
             yield _OF_TRIAGE, f"the screening classifier has thresholds of its own; {way_out}"
         if not own.review:
             yield ("review_rule",), "nothing is reviewed; set review as well"
+    if graph in ("tribunal", "predict") and mode == "criterion-only":
+        yield ("examples_k",), "the mode criterion-only shows no text; choose another"
     if graph == "predict":
         if mode == "base":
             yield ("perspectives", *_OF_PERSPECTIVES), "the mode base hears no perspective; choose another"

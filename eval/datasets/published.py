@@ -17,6 +17,7 @@ from pydantic import Field
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperSample
+from tribunal.eval.datasets.predict_debates import read_predict_debates
 from tribunal.eval.datasets.sample import Gold, Sample, binary_label
 from tribunal.eval.datasets.table import read_fourchan, read_table
 from tribunal.files import read_regular, read_text
@@ -358,6 +359,7 @@ _READERS: dict[str, Callable[[RowForm, Dataset], Iterator[Sample]]] = {
     "read_hvli": _read_hvli,
     "read_korean": _read_korean,
     "read_mmhs": _read_mmhs,
+    "read_predict_debates": lambda _, dataset: read_predict_debates(dataset),
     "read_table": lambda _, dataset: read_table(dataset),
 }
 

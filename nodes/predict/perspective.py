@@ -35,7 +35,6 @@ from tribunal.stops import stop_at_head
 if TYPE_CHECKING:
     from tribunal.retrievers.perspectives.perspective import Perspective, Searcher
 
-EXAMPLES = 3
 SMALL_EXAMPLES = (
     "no perspective was named, so five small examples of this project's own making were heard; build and name real "
     "ones (tribunal perspectives list)"
@@ -95,7 +94,7 @@ async def recall_examples(state: PanelState, runtime: Runtime[Context]) -> JSON:
     if context.mode != "criterion-only":
         from tribunal.retrievers.perspectives.store import search_all
 
-        found = await search_all(stores, text, EXAMPLES)
+        found = await search_all(stores, text, context.examples_k)
     lost = [_absence_record(name, each) for name, each in found.items() if isinstance(each, TribunalError)]
     heard = {name: each for name, each in found.items() if not isinstance(each, TribunalError)}
     # They are asked at once, so none sees the budget spent.
@@ -175,7 +174,7 @@ async def to_perspectives(state: PanelState) -> list[Send]:
 @node
 @stop_at_head
 async def take_stance(state: PerspectiveSeat, runtime: Runtime[Context]) -> JSON:
-    """Take one perspective's stance, with a reason; sees its criterion, its three examples, and the post."""
+    """Take one perspective's stance, with a reason; sees its criterion, its examples, and the post."""
     if state.get("outcome") is not None:
         return {}
     own, shown = state["own"], [Example.model_validate(example) for example in state["examples"]]

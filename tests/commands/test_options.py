@@ -34,7 +34,7 @@ VALUES = {
     "review_rule": "all", "max_calls": "2", "max_tokens": "2", "max_text": "2", "image_edge": "100",
     "max_output_tokens": "100", "timeout": "2", "attempts": "2", "cache": "c.sqlite", "repeat": "2", "trace": "true",
     "answer_order": "label-first", "debate_memory": "arguments", "turns_shown": "none", "cue_limit": "3",
-    "judge_rejects": "both-tracks",    "stops": "defend",
+    "judge_rejects": "both-tracks", "examples_k": "2", "stops": "defend",
 }  # fmt: skip
 
 

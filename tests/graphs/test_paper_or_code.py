@@ -6,6 +6,7 @@ import pytest
 
 from tests.court import court_script, cue, decide, part
 from tests.doubles import Request, ScriptedServer
+from tests.graphs.panel_script import panel
 
 SAID = ["implied-cue", "defence-1", "prosecution-2", "defence-2"]
 
@@ -64,3 +65,9 @@ async def test_the_judge_of_a_deep_dive_rejects_what_is_neutral_in_the_paper(whe
     async with ScriptedServer(court_script()) as server:
         await decide(server, rounds=1, judge_rejects=where)
     assert ("Reject a cue if the post speaks of its own author" in server.requests[-1].text) is rejects
+
+
+async def test_a_perspective_is_shown_three_similar_texts_or_as_many_as_its_code_finds() -> None:
+    async with ScriptedServer(panel()) as server:
+        await decide(server, graph="predict", examples_k=4)
+    assert [request.text.count("\n  label: ") for request in server.requests[:6]] == [4, 4, 4, 4, 4, 0]

@@ -15,7 +15,7 @@ from tribunal.eval.datasets.sample import Sample
 
 NAMES = [
     "h-vli", "fhm", "mmhs150k", "sbic", "ghc", "4chan", "k-haters", "k-mhas", "kold", "kodoli", "unsmile",
-    "predict-samples", "mmsd",
+    "predict-samples", "predict-debates", "mmsd",
     "gossipcop", "hatecheck", "multilingual-hatecheck", "hatemojicheck", "table",
 ]  # fmt: skip
 CASES = "functionality,case_id,test_case,label_gold,target_ident,direction,templ_id\n"

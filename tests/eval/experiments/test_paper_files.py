@@ -104,8 +104,8 @@ def test_a_run_that_fills_several_tables_is_planned_once() -> None:
         "arcade-table3_baseline-fine_h-vli_qwen-qwen3-vl-plus",
         "arcade-table3_fine-as-code_h-vli_paper_qwen-qwen3-vl-plus",
         "arcade-table3_fine_h-vli_paper_qwen-qwen-vl-plus", "arcade-table3_fine_h-vli_paper_qwen-qwen3-vl-plus",
-        "arcade-table4_arcade-as-code_fhm_paper_qwen-qwen3-vl-plus", "arcade-table4_arcade_fhm_paper_qwen-qwen3-vl-plus",
-        "arcade-table4_baseline_fhm_qwen-qwen3-vl-plus",
+        "arcade-table4_arcade-as-code_fhm_paper_qwen-qwen3-vl-plus",
+        "arcade-table4_arcade_fhm_paper_qwen-qwen3-vl-plus", "arcade-table4_baseline_fhm_qwen-qwen3-vl-plus",
     ]  # fmt: skip
 
 
