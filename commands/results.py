@@ -23,6 +23,10 @@ _RunFolders = Annotated[
 ]
 
 
+MOST_PRINTED = 40  # groups; metrics.json has them all
+AT_RISK = 1  # the place of 5 % among the risks
+
+
 def metrics(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     cluster: Cluster = None,
@@ -55,6 +59,30 @@ def print_metrics(measured: JSON) -> None:
         rows.append(row)
     print_table(("", "headline", "interval", "counting errors", "interval"), rows)
     print_template("metrics", part="end", m=measured)
+    _print_groups(measured)
+
+
+def _print_groups(measured: JSON) -> None:
+    """Print calibration and cost of each language and functionality of which a verdict states a confidence."""
+    from tribunal.eval.measures.metrics import DETAILED
+
+    rows = []
+    for by in DETAILED:
+        for name, group in measured[by].items():
+            if held := group["calibration"]["n"] and group["calibration"]:
+                covered = held["coverage_at_risk"][AT_RISK]
+                row = [f"{by.removeprefix('by_')} {name}", f"{held['n']:,}"]
+                for share, ends in (
+                    (held["ece"], held["intervals"]["ece"]),
+                    (covered["coverage"], covered["interval"]),
+                ):
+                    row += [format_share(share), format_span(ends)]
+                rows.append([*row, *(f"{group['cost'][kind]['mean']:,.1f}" for kind in ("calls", "tokens", "seconds"))])
+    if rows:
+        heads = ("calibration error", "interval", "covered at 5 % risk", "interval", "calls", "tokens", "seconds")
+        print_table(("confidence and cost", "verdicts", *heads), rows[:MOST_PRINTED])
+    if len(rows) > MOST_PRINTED:
+        say(f"{len(rows) - MOST_PRINTED} more in metrics.json")
 
 
 def report(
