@@ -10,9 +10,9 @@ import typer
 from tribunal.commands import shared_options as shared
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.errors import report_write_errors
-from tribunal.commands.options import parse_pairs, with_settings
+from tribunal.commands.options import with_settings
 from tribunal.commands.printing import print_template
-from tribunal.commands.run_options import EPILOG, end_run, print_warning, read_price_table, watch_run
+from tribunal.commands.run_options import EPILOG, end_run, print_warning, read_price_table, watch_run, with_posts
 from tribunal.errors import BadInput
 from tribunal.terminal import say_json
 
@@ -29,19 +29,14 @@ Tasks = Annotated[Path, typer.Option(metavar="DIR", help="The folder that annota
 
 
 @with_settings
+@with_posts
 def export(
     data: Annotated[Path, typer.Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The annotation's folder, new or begun.")],
     dataset: Annotated[str, typer.Option(help="The data set (docs/datasets.md).")] = "table",
-    split: shared.Split = None,
-    columns: shared.Columns = None,
-    labels: shared.Labels = None,
-    samples: shared.Samples = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another sample and another order.")] = 0,
     balance: Annotated[
         str | None, typer.Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
     ] = None,
-    skip_missing_images: shared.SkipMissingImages = False,
     annotators: Annotated[int, typer.Option(min=1, help="How many people label each post.")] = 3,
     joint_only: Annotated[
         bool,
@@ -67,6 +62,7 @@ def export(
     as_json: shared.AsJson = False,
     *,
     settings: dict[str, Any],
+    posts: dict[str, Any],
 ) -> None:
     """Ask a model about each post's text alone and image alone, and write tasks for Label Studio.
 
@@ -85,13 +81,8 @@ def export(
     wanted = AnnotationRequest(
         data=data,
         dataset=dataset,
-        split=split,
-        columns=parse_pairs(columns, "columns", "ROLE=NAME"),
-        labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
-        samples=samples,
-        seed=seed,
         balance=balance,
-        skip_missing_images=skip_missing_images,
+        **posts,
         settings=settings,
         image_model=image_model,
         priors=not no_priors,

@@ -17,27 +17,12 @@ from tribunal.commands.database import (
     require_service,
     run_in_docket,
     run_in_store,
+    with_contents,
 )
 from tribunal.commands.errors import report_write_errors
 from tribunal.commands.printing import print_template
 from tribunal.commands.review import export_format
-from tribunal.commands.shared_options import (
-    DATES,
-    AsJson,
-    CategoryIs,
-    ClauseIs,
-    ClusterOf,
-    Database,
-    ImageIs,
-    LanguageIs,
-    LessSure,
-    Older,
-    SeverityIs,
-    Surer,
-    Words,
-    Yes,
-    Younger,
-)
+from tribunal.commands.shared_options import DATES, AsJson, Database, Yes
 from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 from tribunal.text import count_noun
@@ -53,23 +38,13 @@ CaseId = Annotated[str, typer.Argument(metavar="CASE", help="The case's id, as t
 
 
 @app.command("list")
+@with_contents
 def list_(
     since: Annotated[
         datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in at or after, in UTC.")
     ] = None,
     until: Annotated[datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
     outcome: Annotated[str | None, typer.Option(help="verdict, refusal, failure or pending.")] = None,
-    category: CategoryIs = None,
-    clause: ClauseIs = None,
-    severity: SeverityIs = None,
-    image: ImageIs = None,
-    language: LanguageIs = None,
-    older: Older = None,
-    younger: Younger = None,
-    surer: Surer = None,
-    less_sure: LessSure = None,
-    cluster: ClusterOf = None,
-    text: Words = None,
     policy: Annotated[str | None, typer.Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
     via: Annotated[str | None, typer.Option(help="The way in: command, python, batch, service or studio.")] = None,
     post: Annotated[str | None, typer.Option(metavar="ID", help="What the post is called.")] = None,
@@ -78,6 +53,8 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
     as_json: AsJson = False,
     database: Database = None,
+    *,
+    contents: dict[str, Any],
 ) -> None:
     """List kept cases, the newest first. No post is shown."""
     from tribunal.cases.case_search import CaseFilter, find_cases
@@ -85,9 +62,7 @@ def list_(
 
     wanted = filter_from_options(
         CaseFilter, since=epoch_seconds(since), until=epoch_seconds(until), policy=policy, outcome=outcome, via=via,
-        post_id=post, reviewer=reviewer,
-        category=category, clause=clause, severity=severity, image=image, language=language, older=older,
-        younger=younger, surer=surer, less_sure=less_sure, cluster=cluster, text=text,
+        post_id=post, reviewer=reviewer, **contents,
     )  # fmt: skip
     found = run_in_store(
         database,

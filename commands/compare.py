@@ -10,23 +10,23 @@ import typer
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.errors import ask_to_go_on
-from tribunal.commands.options import parse_pairs
 from tribunal.commands.printing import format_share, print_template
 from tribunal.commands.run_options import (
-    end_run,
+    end_comparison,
     parse_data,
     read_price_table,
-    report_output_errors,
     watch_run,
     with_engine,
+    with_posts,
 )
-from tribunal.terminal import print_table, say, say_json
+from tribunal.terminal import print_table, say
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
 
 
 @with_engine
+@with_posts
 def compare_setups(
     setups: Annotated[Path, typer.Argument(metavar="SETUPS", help="The setups: a TOML file (docs/decided_cases.md).")],
     on: Annotated[
@@ -37,12 +37,6 @@ def compare_setups(
     ],
     out: shared.ComparisonFolder,
     dataset: shared.ComparedDataset = "table",
-    split: shared.Split = None,
-    columns: shared.Columns = None,
-    labels: shared.Labels = None,
-    samples: shared.Samples = None,
-    seed: shared.Seed = None,
-    skip_missing_images: shared.SkipMissingImages = False,
     cluster: shared.Cluster = None,
     in_flight: shared.InFlight = 16,
     retry: shared.Retry = None,
@@ -51,6 +45,7 @@ def compare_setups(
     as_json: shared.AsJson = False,
     *,
     carried: dict[str, Any],
+    posts: dict[str, Any],
 ) -> None:
     """Run setups (graphs with their models) on posts that people decided, and compare what they get wrong and cost.
 
@@ -61,18 +56,14 @@ def compare_setups(
 
     require_extra("compare", "eval")
     from tribunal.commands.experiment_shown import print_run_costs, will_spend
-    from tribunal.eval.evaluate import Evaluation, run_series, summarize_run
+    from tribunal.eval.evaluate import Evaluation, run_series
     from tribunal.eval.experiments.estimate import CallPace, estimate_runs
     from tribunal.eval.experiments.plan import open_evaluations
     from tribunal.eval.setups.comparison import PAGE, compare_setups, plan_setups, write_setups
     from tribunal.eval.setups.setups_file import read_setups
 
     held = read_setups(setups)
-    wanted = Evaluation(
-        graph="baseline", dataset=dataset, data=parse_data(on), settings={}, split=split,
-        columns=parse_pairs(columns, "columns", "ROLE=NAME"), labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
-        samples=samples, seed=seed, skip_missing_images=skip_missing_images,
-    )  # fmt: skip
+    wanted = Evaluation(graph="baseline", dataset=dataset, data=parse_data(on), settings={}, **posts)
     evaluations = plan_setups(held, wanted, out)
     ready = asyncio.run(open_evaluations(evaluations, out))
     table, estimates = read_price_table(prices), estimate_runs(ready, [out])
@@ -82,15 +73,13 @@ def compare_setups(
         ran = run_series(
             list(evaluations.items()), out, options, lambda text: None if as_json else say(text, aside=True)
         )
-    with report_output_errors(ran[-1][1]):
+
+    def compare() -> JSON:
         compared = compare_setups(held, out, table, cluster=cluster)
         write_setups(out, compared)
-        if as_json:
-            runs = [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran]
-            say_json({**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None})
-        else:
-            _print_setups(compared, out / PAGE)
-    end_run(*(tally for _, tally in ran))
+        return compared
+
+    end_comparison(ran, out, compare, None if as_json else lambda compared: _print_setups(compared, out / PAGE))
 
 
 def _print_setups(compared: JSON, page: Path) -> None:

@@ -21,6 +21,7 @@ from tribunal.commands.run_options import (
     report_output_errors,
     watch_run,
     with_engine,
+    with_posts,
 )
 from tribunal.terminal import print_table, say, say_json
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 @with_settings
 @with_engine
+@with_posts
 def evaluate(
     data: Annotated[
         list[str],
@@ -53,15 +55,9 @@ def evaluate(
         str | None,
         typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
     ] = None,
-    split: shared.Split = None,
-    columns: shared.Columns = None,
-    labels: shared.Labels = None,
-    samples: shared.Samples = None,
-    seed: shared.Seed = None,
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Take the posts as their files have them, not shuffled by the seed.")
     ] = False,
-    skip_missing_images: shared.SkipMissingImages = False,
     extras: Annotated[
         bool | None,
         typer.Option(
@@ -102,6 +98,7 @@ def evaluate(
     *,
     settings: dict[str, Any],
     carried: dict[str, Any],
+    posts: dict[str, Any],
 ) -> None:
     """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
     from tribunal.commands.results import print_metrics
@@ -111,19 +108,14 @@ def evaluate(
     wanted = Evaluation(
         graph=graph,
         dataset=dataset,
-        data=parse_data(data, parse_pairs(columns, "columns", "ROLE=NAME")),
+        data=parse_data(data, posts["columns"]),
         settings=settings,
-        split=split,
-        columns=parse_pairs(columns, "columns", "ROLE=NAME"),
-        labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
-        samples=samples,
-        seed=seed,
         balance=balance,
         protocol=protocol,
         paper_models=paper_models,
         repeats=repeats,
         in_order=in_order,
-        skip_missing_images=skip_missing_images,
+        **posts,
         extras=extras,
     )
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, "keep_text": keep_text, **carried}

@@ -10,17 +10,17 @@ from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.errors import ask_to_go_on
-from tribunal.commands.options import Graph, parse_pairs, with_settings
+from tribunal.commands.options import Graph, with_settings
 from tribunal.commands.printing import format_p_value, format_share, print_template
 from tribunal.commands.run_options import (
-    end_run,
+    end_comparison,
     parse_data,
     read_price_table,
-    report_output_errors,
     watch_run,
     with_engine,
+    with_posts,
 )
-from tribunal.terminal import print_table, say, say_json
+from tribunal.terminal import print_table, say
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -32,6 +32,7 @@ _SET = "A folder of prompts; or shipped: those that come with Tribunal."
 
 @with_settings
 @with_engine
+@with_posts
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", click_type=_PLACE, help=_SET)],
     second: Annotated[str, typer.Argument(metavar="B", click_type=_PLACE, help=_SET)],
@@ -52,13 +53,7 @@ def compare(
         bool,
         typer.Option("--final", help="Allow a test split. Every look at it is counted, and noted in run.json."),
     ] = False,
-    split: shared.Split = None,
-    columns: shared.Columns = None,
-    labels: shared.Labels = None,
-    samples: shared.Samples = None,
-    seed: shared.Seed = None,
     repeats: shared.Repeats = None,
-    skip_missing_images: shared.SkipMissingImages = False,
     cluster: shared.Cluster = None,
     in_flight: shared.InFlight = 16,
     retry: shared.Retry = None,
@@ -68,6 +63,7 @@ def compare(
     *,
     settings: dict[str, Any],
     carried: dict[str, Any],
+    posts: dict[str, Any],
 ) -> None:
     """Run a graph with two prompt sets over the same posts, and compare them, post by post.
 
@@ -78,7 +74,7 @@ def compare(
 
     require_extra("prompts compare", "eval")
     from tribunal.commands.experiment_shown import print_run_costs, will_spend
-    from tribunal.eval.evaluate import Evaluation, summarize_run
+    from tribunal.eval.evaluate import Evaluation
     from tribunal.eval.experiments.estimate import CallPace, costs_as_json, estimate_runs
     from tribunal.eval.prompt_sets.comparison import compare_prompt_sets, write_comparison
     from tribunal.eval.prompt_sets.differences import list_differences
@@ -89,13 +85,8 @@ def compare(
         dataset=dataset,
         data=parse_data(data),
         settings=settings,
-        split=split,
-        columns=parse_pairs(columns, "columns", "ROLE=NAME"),
-        labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
-        samples=samples,
-        seed=seed,
         repeats=repeats,
-        skip_missing_images=skip_missing_images,
+        **posts,
     )
     plan = plan_comparison(first, second, wanted, out, by_seat=by_seat, final=final)
     table, estimates = read_price_table(prices), estimate_runs(plan.ready_runs, [out])
@@ -114,15 +105,13 @@ def compare(
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
     with watch_run(table, quiet=as_json, **running) as options:
         ran = run_comparison(plan, options, lambda text: None if as_json else say(text, aside=True))
-    with report_output_errors(ran[-1][1]):
+
+    def compare_runs() -> JSON:
         compared = compare_prompt_sets(plan, table, cluster=cluster)
         write_comparison(out, compared)
-        if as_json:
-            runs = [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran]
-            say_json({**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None})
-        else:
-            _print_comparison(compared, out)
-    end_run(*(tally for _, tally in ran))
+        return compared
+
+    end_comparison(ran, out, compare_runs, None if as_json else lambda compared: _print_comparison(compared, out))
 
 
 def _print_comparison(compared: JSON, out: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,27 +15,10 @@ from tribunal.commands.database import (
     require_service,
     run_in_docket,
     run_in_store,
+    with_contents,
 )
 from tribunal.commands.errors import STATUS, report_write_errors
-from tribunal.commands.shared_options import (
-    AsJson,
-    CategoryIs,
-    ClauseIs,
-    Clauses,
-    ClusterOf,
-    Database,
-    ImageIs,
-    KeepIn,
-    LanguageIs,
-    LessSure,
-    Older,
-    SeverityIs,
-    Since,
-    Surer,
-    Until,
-    Words,
-    Younger,
-)
+from tribunal.commands.shared_options import AsJson, Clauses, Database, KeepIn, Since, Until
 from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 from tribunal.text import count_noun
@@ -57,30 +40,18 @@ Reviewer = Annotated[str | None, typer.Option(help="Who decides. Default: the na
 
 
 @app.command("list")
+@with_contents
 def list_(
     decided: Annotated[bool, typer.Option("--decided", help="Show decided cases, too.")] = False,
-    category: CategoryIs = None,
-    clause: ClauseIs = None,
-    severity: SeverityIs = None,
-    image: ImageIs = None,
-    language: LanguageIs = None,
-    older: Older = None,
-    younger: Younger = None,
-    surer: Surer = None,
-    less_sure: LessSure = None,
-    cluster: ClusterOf = None,
-    text: Words = None,
     as_json: AsJson = False,
     database: Database = None,
+    *,
+    contents: dict[str, Any],
 ) -> None:
     """List the cases that wait, those of the service included, the oldest first."""
     from tribunal.cases.case_search import ContentFilter, filter_conditions
 
-    wanted = filter_from_options(
-        ContentFilter,
-        category=category, clause=clause, severity=severity, image=image, language=language, older=older,
-        younger=younger, surer=surer, less_sure=less_sure, cluster=cluster, text=text,
-    )  # fmt: skip
+    wanted = filter_from_options(ContentFilter, **contents)
     entries = run_in_docket(
         database, lambda docket: docket.entries(*filter_conditions(docket.store, wanted), decided=decided)
     )

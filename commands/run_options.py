@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from tribunal.commands import shared_options as shared
 from tribunal.commands.errors import INTERRUPTED
 from tribunal.commands.options import extend_options, parse_pairs
 from tribunal.errors import BadInput
-from tribunal.terminal import OutputFailed, print_in_full, say
+from tribunal.terminal import OutputFailed, print_in_full, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.job import RunOptions
     from tribunal.eval.runs.prices import Prices
     from tribunal.eval.runs.tally import RunTally
     from tribunal.models.server_wait import WaitSettings
+    from tribunal.schema import JSON
 
 EPILOG = """\b
 Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
@@ -91,6 +93,25 @@ def _parse_engine(
     chosen = RunEngine(engine or "embedded", workers, address)
     wait = parse_wait(wait_for_server)
     return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}
+
+
+def with_posts(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose a data set's posts; a command is given them as `posts`: fields of `Evaluation`."""
+    return extend_options(command, "posts", _parse_posts)
+
+
+def _parse_posts(
+    split: shared.Split = None,
+    columns: shared.Columns = None,
+    labels: shared.Labels = None,
+    samples: shared.Samples = None,
+    seed: shared.Seed = None,
+    skip_missing_images: shared.SkipMissingImages = False,
+) -> dict[str, Any]:
+    return locals() | {
+        "columns": parse_pairs(columns, "columns", "ROLE=NAME"),
+        "labels": parse_pairs(labels, "labels", "VALUE=LABEL"),
+    }
 
 
 def parse_wait(given: str | None) -> WaitSettings:
@@ -171,6 +192,22 @@ def report_output_errors(tally: RunTally) -> Iterator[None]:
             yield
     except OutputFailed as error:
         tally.stopped = tally.stopped or str(error)
+
+
+def end_comparison(
+    ran: Sequence[tuple[str, RunTally]], out: Path, compare: Callable[[], JSON], show: Callable[[JSON], None] | None
+) -> NoReturn:
+    """Compare the runs in a folder, show how they compare (as JSON without `show`), and end the command."""
+    from tribunal.eval.evaluate import summarize_run
+
+    with report_output_errors(ran[-1][1]):
+        compared = compare()
+        if show is None:
+            runs = [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran]
+            say_json({**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None})
+        else:
+            show(compared)
+    end_run(*(tally for _, tally in ran))
 
 
 def print_totals(tally: RunTally, *, priced: bool) -> None:

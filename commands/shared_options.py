@@ -30,24 +30,6 @@ Since = Annotated[
 Until = Annotated[
     datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only cases decided before this time (UTC).")
 ]
-CategoryIs = Annotated[
-    str | None, typer.Option("--category", help="The verdict's, by its name; the models' while a case waits.")
-]
-ClauseIs = Annotated[str | None, typer.Option("--clause", metavar="ID", help="A clause that the outcome rests on.")]
-SeverityIs = Annotated[
-    str | None, typer.Option("--severity", help="The highest of its clauses: low, medium, high or critical.")
-]
-ImageIs = Annotated[str | None, typer.Option("--image", help="Posts with or without an image: with, without.")]
-LanguageIs = Annotated[str | None, typer.Option("--language", metavar="CODE", help="Of the post.")]
-Older = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="Older than so many hours.")]
-Younger = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="Younger than so many hours.")]
-Surer = Annotated[float | None, typer.Option(min=0, max=1, help="At least so confident.")]
-LessSure = Annotated[float | None, typer.Option(min=0, max=1, help="At most so confident.")]
-ClusterOf = Annotated[
-    str | None,
-    typer.Option("--cluster", metavar="CASE", help="Those that wait with this case's words, image and policy."),
-]
-Words = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Words of the post.")]
 Keep = Annotated[
     bool | None,
     typer.Option(

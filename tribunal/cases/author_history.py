@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets as random
 from typing import Any
 
 from sqlalchemy import case, distinct, func, select
 
+from tribunal.cases.decision_effects import own_secret
 from tribunal.schema import Frozen
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, decisions, secrets
-
-_SALT = "authors"  # its name among the secrets
+from tribunal.store.tables import cases, decisions
 
 
 class AuthorHistory(Frozen):
@@ -30,14 +28,8 @@ class AuthorHistory(Frozen):
 
 async def hash_author(store: Store, author: str) -> str:
     """Return the hash that stands for an author's id in this database. The id itself is kept nowhere."""
-    made = store.insert(secrets).values(name=_SALT, value=random.token_urlsafe(32)).on_conflict_do_nothing()
-    found = select(secrets.c.value).where(secrets.c.name == _SALT)
-    salt = await store.fetch_value(found)
-    if salt is None:
-        async with store.transaction() as connection:
-            await connection.execute(made)
-        salt = await store.fetch_value(found)
-    return hmac.new(str(salt).encode(), author.strip().encode(), hashlib.sha256).hexdigest()
+    salt = await own_secret(store, "authors")
+    return hmac.new(salt.encode(), author.strip().encode(), hashlib.sha256).hexdigest()
 
 
 async def count_earlier_decisions(store: Store, author_sha: str, *, besides: str) -> AuthorHistory:

@@ -43,13 +43,23 @@ class Sampling:
         return int.from_bytes(digest[:8]) < (self._court if by_court else self._people) * 2**64
 
 
+async def own_secret(store: Store, name: str) -> str:
+    """Return this database's own secret of a name, which is made when it is first asked for."""
+    found = select(secrets.c.value).where(secrets.c.name == name)
+    if (value := await store.fetch_value(found)) is None:
+        made = store.insert(secrets).values(name=name, value=random.token_urlsafe(32)).on_conflict_do_nothing()
+        async with store.transaction() as connection:
+            await connection.execute(made)
+        value = await store.fetch_value(found)
+    return str(value)
+
+
 async def store_sampling(store: Store, people: float, court: float) -> Sampling:
     """Write a service's sampling into the database, so that every terminal on it samples alike; and return it."""
-    key = store.insert(secrets).values(name=_KEY, value=random.token_urlsafe(32)).on_conflict_do_nothing()
+    await own_secret(store, _KEY)
     shares = {"value": json.dumps([people, court])}
     written = store.insert(secrets).values(name=_SHARES, **shares)
     async with store.transaction() as connection:
-        await connection.execute(key)
         await connection.execute(written.on_conflict_do_update(index_elements=["name"], set_=shares))
     return await load_sampling(store)
 

@@ -47,11 +47,6 @@ class Exam(NamedTuple):
         seconds = sum(call["seconds"] for call in self.calls)
         return sum(call["completion_tokens"] for call in self.calls) / seconds if seconds else 0.0
 
-    @property
-    def longest_prompt(self) -> int:
-        """Return the tokens of the longest prompt of one request."""
-        return max((call["prompt_tokens"] // max(1, call["attempts"]) for call in self.calls), default=0)
-
 
 async def examine_model(model: str, settings: JSON) -> Exam:
     """Ask a model about every post of the exam, one after the other, and count what it gets right.
