@@ -20,7 +20,15 @@ from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.prices import warn_of_changed_servers
 from tribunal.eval.runs.results import find_run_folders, read_run_file
 from tribunal.eval.runs.run_file import encode_run_file
-from tribunal.eval.seal.manifest import CARD, SEAL, STATEMENT, is_sealable, list_sealed_files, write_seal
+from tribunal.eval.seal.manifest import (
+    CARD,
+    SEAL,
+    STATEMENT,
+    is_sealable,
+    list_sealed_files,
+    read_sealed_name,
+    write_seal,
+)
 from tribunal.files import bounded_lines, create_file, open_regular, read_regular, write_atomically, write_whole
 from tribunal.schema import JSON
 from tribunal.text import parse_json
@@ -49,17 +57,18 @@ def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
         with ExitStack() as stack:
             for run in find_run_folders([folder]):
                 _prepare_run(run, stack)
-            write_seal(folder, list_sealed_files(folder, texts=True), texts=True)
+            name = folder.resolve().name
+            write_seal(folder, list_sealed_files(folder, texts=True), name, texts=True)
             names = list_sealed_files(folder, texts=texts)
             with TemporaryDirectory(prefix="tribunal-seal-") as made:
                 packed = Path(made)
-                for name in names:
-                    (packed / name).parent.mkdir(parents=True, exist_ok=True)
-                    _copy_for_archive((folder / name).parent, (packed / name).parent, Path(name).name, texts=texts)
-                seal = write_seal(packed, names, texts=texts)
+                for each in names:
+                    (packed / each).parent.mkdir(parents=True, exist_ok=True)
+                    _copy_for_archive((folder / each).parent, (packed / each).parent, Path(each).name, texts=texts)
+                seal = write_seal(packed, names, name, texts=texts)
                 with write_atomically(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as into:
-                    for name in (SEAL, *names):
-                        into.write(packed / name, name)
+                    for each in (SEAL, *names):
+                        into.write(packed / each, each)
     except OSError as error:
         raise BadInput(f"{error.filename or archive}: {error.strerror or error}; see to the file") from error
     return seal
@@ -127,6 +136,7 @@ def unpack_archive(path: Path) -> Iterator[Path]:
     """
     name = ""
     with TemporaryDirectory(prefix="tribunal-seal-") as made:
+        unpacked = Path(made) / "run"
         try:
             with open_regular(path) as file, zipfile.ZipFile(file) as archive:
                 left = max(_AT_LEAST, _TIMES_LARGER * path.stat().st_size)
@@ -134,8 +144,8 @@ def unpack_archive(path: Path) -> Iterator[Path]:
                     name = entry.filename[:_LONGEST_NAME]
                     if name != SEAL and not is_sealable(name):
                         raise BadInput(f"{name!r}: is no file of a sealed run")
-                    (Path(made) / name).parent.mkdir(parents=True, exist_ok=True)
-                    with archive.open(entry) as packed, create_file(Path(made) / name) as into:
+                    (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
+                    with archive.open(entry) as packed, create_file(unpacked / name) as into:
                         while piece := packed.read(_PIECE):
                             left -= len(piece)
                             if left < 0:
@@ -147,4 +157,5 @@ def unpack_archive(path: Path) -> Iterator[Path]:
             raise BadInput(f"{name or path}: is broken: {error}") from error
         except OSError as error:
             raise BadInput(f"{name or path}: {error.strerror or error}; give a run's folder or its archive") from error
-        yield Path(made)
+        unpacked.mkdir(exist_ok=True)  # of an archive without a file
+        yield unpacked.rename(unpacked.with_name(read_sealed_name(unpacked)))

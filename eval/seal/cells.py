@@ -71,7 +71,7 @@ class Recount:
     def compare_text(self, file: str, path: Path, recomputed: str) -> None:
         """Compare a written page with its text as it would be written now: of a table, cell by cell."""
         try:
-            stored = read_text(path)
+            stored = read_text(path, MOST_LINE)
             written = _split_cells(file, stored), _split_cells(file, recomputed)
             rows: Iterator[tuple[list[str], list[str]]] = zip_longest(*written, fillvalue=[])
             heads: list[str] = []

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from tribunal import __version__
@@ -60,13 +61,14 @@ def is_sealable(name: str) -> bool:
     return name in of_run or name in _TABLE_FILES or (bool(_RUN_NAME.fullmatch(run)) and inside in of_run)
 
 
-def write_seal(folder: Path, names: Iterable[str], *, texts: bool) -> str:
-    """Write the seal of these files of a folder, and return its hash.
+def write_seal(folder: Path, names: Iterable[str], name: str, *, texts: bool) -> str:
+    """Write the seal of these files of a folder, and return its hash; `name` is what the sealed folder is called.
 
     Raises:
         OSError: a file can't be read, or the seal can't be written.
     """
-    held: JSON = {"tribunal": __version__, "texts": texts, "files": {name: hash_file(folder / name) for name in names}}
+    files = {each: hash_file(folder / each) for each in names}
+    held: JSON = {"tribunal": __version__, "name": name, "texts": texts, "files": files}
     own = _hash_rest(held)
     write_whole(folder / SEAL, _encode_seal({**held, "seal": own}))
     return own
@@ -95,6 +97,15 @@ def read_seal(folder: Path) -> JSON | None:
     if not sound:
         raise BadInput(f"{SEAL}: was altered")
     return dict(held)
+
+
+def read_sealed_name(folder: Path) -> str:
+    """Return what the sealed folder was called, or the name of this one where a seal doesn't say it."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        name = parse_json(read_regular(folder / SEAL))["name"]
+        if _RUN_NAME.fullmatch(name):
+            return str(name)
+    return folder.name
 
 
 def _hash_rest(held: JSON) -> str:

@@ -14,12 +14,14 @@ from tribunal.eval.experiments.table import TABLE, build_table, render_table
 from tribunal.eval.export.frames import Form, write_frames
 from tribunal.eval.export.results import export_tables, runs_to_export
 from tribunal.eval.measures.columns import read_columns
+from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT, write_report
 from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
 from tribunal.eval.runs.parts import MANIFEST, OWN, Manifest
+from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.results import read_full_line, read_run_file
 from tribunal.eval.runs.tables import COLUMNS, FORMATS, OutputColumns, escape_formula, read_records_in_order
 from tribunal.eval.seal.cells import CellDiffers, Recount, as_csv_cell, read_stored_rows
-from tribunal.files import read_regular
+from tribunal.files import MOST_LINE, read_regular, read_text
 from tribunal.schema import JSON
 from tribunal.text import parse_json, wellformed
 
@@ -69,6 +71,40 @@ def check_exports(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
                 )
                 file = f"{EXPORTS}/{name}.{form}"
                 recount.compare_rows(file, read_stored_rows(folder / file), known)
+
+
+def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
+    """Write the report in a folder again, as its report.json says it was made, and compare its figures and pages.
+
+    A report on other runs, or of an earlier version, can't be written again. Pages that say what lies outside the runs'
+    folders are compared by their figures alone.
+    """
+    path = folder / FIGURES
+    if not path.is_file():
+        return
+    try:
+        stored = parse_json(read_regular(path))
+        names, made = [run["name"] for run in stored["runs"]], stored.get("made")
+        options = made and {
+            "most": made["transcripts"],
+            "cluster": made["cluster"],
+            "prices": made["prices"] and Prices.model_validate(made["prices"]),
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CellDiffers(f"{recount.place}{FIGURES}: can't be read: {error}") from error
+    by_name = {run.resolve().name: run for run in runs}
+    if not made or set(names) != by_name.keys():
+        return
+    held = [read_run_file(run) for run in runs]
+    with TemporaryDirectory(prefix="tribunal-verify-") as again:
+        write_report([by_name[name] for name in names], Path(again), **options)
+        recomputed = parse_json(read_regular(Path(again) / FIGURES))
+        for run in (*stored["runs"], *recomputed["runs"]):
+            if isinstance(measured := run.get("measured"), dict):
+                measured.pop("fitted_on", None)
+        recount.compare_values(FIGURES, stored, recomputed)
+        for name in () if any(run.get("first_look") or run.get("final") for run in held) else (PAGE, TEXT, LATEX):
+            recount.compare_text(name, folder / name, read_text(Path(again) / name, MOST_LINE))
 
 
 def find_batch_run(out: Path) -> Path | None:

@@ -20,6 +20,7 @@ from tribunal.eval.seal.outputs import (
     check_batch_output,
     check_experiment_table,
     check_exports,
+    check_report,
     find_batch_output,
     find_batch_run,
 )
@@ -63,7 +64,7 @@ def _verify_folder(folder: Path, *, sealed: bool) -> Verification:
     try:
         held = [read_run_file(each) for each in runs]
         detail = next(_find_faults(folder, runs, held, recount, sealed=seal is not None), "")
-    except (BadInput, OSError, ValueError) as error:
+    except (BadInput, OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # of what was altered
         if not altered and not held:
             raise
         if not altered:
@@ -103,6 +104,7 @@ def _find_faults(
         for each in runs:
             recount.place = "" if each == folder else f"{each.name}/"
             check_exports(each, [each], recount)
+            check_report(each, [each], recount)
             if (out := find_batch_output(each)) is not None:
                 check_batch_output(out, each, recount)
             if sealed:
@@ -111,6 +113,7 @@ def _find_faults(
         recount.place = ""
         if list(runs) != [folder]:
             check_exports(folder, runs, recount)
+            check_report(folder, runs, recount)
             if (folder / TABLE).exists():
                 check_experiment_table(folder, runs, recount)
     except CellDiffers as differs:
