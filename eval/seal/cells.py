@@ -17,6 +17,8 @@ from tribunal.schema import JSON
 from tribunal.text import parse_json
 
 _MISSING = "nothing"
+# What measures of an earlier version lack, wherever it would stand: no figure that they hold.
+_NEWER = {"by_language", "calibration", "cost", "coverage_at_risk", "interval", "notes"}
 _LONGEST = 120  # letters of a cell in a message
 _ROWS_A_GROUP = 1_000
 _UNROUNDED = re.compile(r"-?\d+\.\d{9,}(e[-+]?\d+)?")  # a number in a text, with all its digits
@@ -140,6 +142,8 @@ def _pair_values(where: str, then: Any, now: Any) -> Iterator[tuple[str, Any, An
     """Yield each value of two measures with its place; a nested one value by value."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for name in {**now, **then}:
+            if name in _NEWER and name not in then:
+                continue
             inside = f"{where}.{name}" if where else str(name)
             yield from _pair_values(inside, then.get(name, _MISSING), now.get(name, _MISSING))
     elif isinstance(then, list) and isinstance(now, list | tuple):

@@ -81,6 +81,19 @@ def test_a_run_of_an_earlier_version_still_reads(tmp_path: Path) -> None:
     assert verified(folder)[0] == 0
 
 
+def test_measures_of_an_earlier_version_still_verify_and_a_wrong_figure_in_them_is_named(tmp_path: Path) -> None:
+    evaluate(tmp_path)
+    file = tmp_path / "run" / "metrics.json"
+    held = json.loads(file.read_bytes())
+    del held["by_language"], held["calibration"]["coverage_at_risk"], held["calibration"]["notes"]
+    del held["cost"]["calls"]["interval"]
+    file.write_text(json.dumps(held), "utf-8")
+    assert verified(tmp_path / "run")[0] == 0
+    held["cost"]["calls"]["mean"] += 1
+    file.write_text(json.dumps(held), "utf-8")
+    assert "metrics.json: cost.calls.mean" in verified(tmp_path / "run")[1]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("texts", ["--texts", "--no-texts"])
 def test_a_byte_altered_in_any_file_of_a_sealed_run_is_found_and_named(tmp_path: Path, texts: str) -> None:
