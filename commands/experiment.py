@@ -1,10 +1,10 @@
-"""`tribunal experiment`: the papers' tables, each as one command: planned, run, and written beside the paper's."""
+"""`tribunal experiment`: the papers' tables and one's own, each as one command: planned, run, written, exported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -22,6 +22,7 @@ from tribunal.commands.run_options import (
     watch_run,
     with_engine,
 )
+from tribunal.files import write_whole
 from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -30,11 +31,20 @@ if TYPE_CHECKING:
     from tribunal.eval.runs.prices import Prices
     from tribunal.schema import JSON
 
+TableFormat = Literal["latex", "markdown", "csv"]
 app = typer.Typer(
     no_args_is_help=True,
-    help="The tables of the papers, each as one command: planned, run, and written with the paper's figures beside.",
+    help="The tables of the papers, and your own, each as one command: planned, run, and written with the paper's "
+    "figures beside.",
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as arcade-table3.", autocompletion=experiment_names)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Such as arcade-table3; or a table of your own, FILE.toml (docs/experiments.md).",
+        autocompletion=experiment_names,
+    ),
+]
 
 
 @app.command("list")
@@ -54,7 +64,7 @@ def _experiment_as_json(name: str) -> JSON:
 
     experiment = find_experiment(name, ChosenModels(own=("MODEL",)))
     return {
-        "name": name,
+        "name": experiment.name,
         "paper": experiment.protocol.paper,
         "table": experiment.protocol.table,
         "title": experiment.protocol.title,
@@ -70,8 +80,10 @@ def show(name: Name, as_json: shared.AsJson = False) -> None:
     from tribunal.commands.experiment_shown import paper_rows, print_table_of_paper
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
     from tribunal.eval.experiments.table import build_table
+    from tribunal.eval.experiments.table_check import check_table
 
     experiment = find_experiment(name, ChosenModels(paper=True))
+    check_table(experiment)
     held = _experiment_as_json(name)
     if as_json:
         protocol = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
@@ -96,13 +108,14 @@ class PlannedRuns(NamedTuple):
 def _plan_runs(
     name: Name,
     data: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="PATH",
             help="Where the sets' files are: the folder of one set, a folder that holds one for each set by its name, "
-            "or NAME=PATH for each, given again. A set that isn't given is a gap in the table.",
+            "or NAME=PATH for each, given again. Default: as the table's file says. A set that isn't given is a gap in "
+            "the table.",
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The folder of the runs and the table, new or begun. Default: runs/NAME."),
@@ -157,9 +170,10 @@ def _plan_runs(
     from tribunal.eval.experiments.estimate import CallPace, estimate_plan
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
     from tribunal.eval.experiments.plan import plan_experiment
+    from tribunal.eval.experiments.table_check import check_table
 
     evaluation = Evaluation(
-        data=parse_data(data),
+        data=parse_data(data) if data else {},
         settings=parse_settings(set_ or []),
         samples=samples,
         seed=seed,
@@ -167,8 +181,9 @@ def _plan_runs(
         skip_missing_images=skip_missing_images,
     )
     models = ChosenModels(own=tuple(dict.fromkeys(model or ())), paper=paper_models, aux=aux_model)
-    table = read_price_table(prices)
-    plan = plan_experiment(find_experiment(name, models), evaluation, out or Path("runs") / name)
+    table, experiment = read_price_table(prices), find_experiment(name, models)
+    check_table(experiment)
+    plan = plan_experiment(experiment, evaluation, out or Path("runs") / experiment.name)
     return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)
 
 
@@ -205,7 +220,7 @@ def run(
     from tribunal.commands.experiment_shown import print_plan, print_table_of_paper, will_spend
     from tribunal.eval.evaluate import summarize_run
     from tribunal.eval.experiments.plan import run_plan
-    from tribunal.eval.experiments.table import write_table
+    from tribunal.eval.experiments.rendering import write_table
 
     print_plan(*planned, aside=True)
     spends = will_spend((each.ready for each in planned.estimates), retry)
@@ -230,3 +245,30 @@ def run(
                 print_table_of_paper(ran.table)
                 say(f"the table: {', '.join(map(str, files))}; the runs: {out}")
     end_run(*(tally for _, tally in ran.tallies))
+
+
+@app.command("export")
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of an experiment: its --out.")],
+    to: Annotated[
+        TableFormat, typer.Option("--to", help="LaTeX for booktabs, Markdown, or CSV: a line for each cell.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write it there. Default: print it.")
+    ] = None,
+) -> None:
+    """Write the table of an experiment, finished or not: intervals, paired tests, and how far the paper's figures lie.
+
+    It is made of the results that are there; nothing is run.
+    """
+    from tribunal.eval.experiments.plan import read_experiment_table
+    from tribunal.eval.experiments.rendering import export_table
+    from tribunal.eval.runs.journal import report_unwritten
+
+    text = export_table(read_experiment_table(folder), to)
+    if output is None:
+        say(text.rstrip("\n"), lines=True)
+        return
+    with report_unwritten(f"output: {output}"):
+        write_whole(output, text)
+    say(f"the table: {output}", aside=True)

@@ -39,8 +39,8 @@ from tribunal.unused_settings import find_unused_settings, leave_out_settings, r
 class Evaluation(RunRequest):
     """Describe what is evaluated on what: for the fields see `tribunal eval --help`.
 
-    What is None is the protocol's, where there is one. `data` is a path; of several sets, one by each name. Posts
-    are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
+    What is None or empty is the protocol's, where there is one. `data` is a path; of several sets, one by each name.
+    Posts are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
     `final_look` is what run.json notes of a look at a test split (`tribunal.eval.runs.final_looks`).
     """
 
@@ -114,6 +114,8 @@ def evaluate(
 def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> PreparedRun:
     """Check everything that can be known before the first call. Arguments and errors as `evaluate`."""
     run = wanted.plan_run()
+    own = ("split", "columns", "labels", "samples", "balance")
+    wanted = wanted.model_copy(update={name: getattr(wanted, name) or getattr(run.part, name) for name in own})
     graph(run.graph)
     dataset = open_datasets(
         run.dataset,
@@ -136,7 +138,8 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
         shuffled=not wanted.in_order,
     )
     sampling: JSON = {
-        "samples": wanted.samples, "seed": run.seed, "balance": wanted.balance, "protocol": wanted.protocol,
+        "samples": wanted.samples, "seed": run.seed, "balance": wanted.balance,
+        "protocol": run.note and run.note["asked"],
         "order": IN_ORDER if wanted.in_order else SHUFFLED,
     }  # fmt: skip
     budgets = None

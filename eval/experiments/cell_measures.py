@@ -9,8 +9,10 @@ import numpy as np
 from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES
+from tribunal.eval.measures.metrics import DIFFICULTIES, PATTERNS
 from tribunal.eval.measures.rates import rate_interval
 from tribunal.eval.measures.scores import MEASURES, confusion_tables
+from tribunal.text import suggest_name
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.bootstrap import Interval
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
 
 _SAYS = {"hate": 1, "not_hate": 0}
+_SCORES = ("precision", "recall", "f1")
+# Measures by name, and what may follow a colon.
+_AFTER_COLON = {**dict.fromkeys(MEASURES, DIFFICULTIES), "refusals": PATTERNS}
+MEASURE_NAMES = (
+    *MEASURES, *(f"{side}.{score}" for side in ("positive", "negative", "overall") for score in _SCORES),
+    "overall.accuracy", "refusals", "refusal_rate", "stance:PERSPECTIVE", "sd", "kappa", "kappa_agents",
+)  # fmt: skip
 
 
 class CellMeasure(NamedTuple):
@@ -30,6 +39,19 @@ class CellMeasure(NamedTuple):
     interval: tuple[float, float] | None = None
     n: int = 0
     why: str = ""
+
+
+def find_measure_fault(name: str) -> str:
+    """Return why `measure_cell` takes no measure of this name, with those that there are; empty if it takes it."""
+    kind, colon, of = name.partition(":")
+    if kind == "stance":
+        return "" if of else "names no perspective; give stance:NAME, such as stance:kold"
+    if kind not in MEASURE_NAMES:
+        return f"is no measure; {suggest_name(name, MEASURE_NAMES) or 'there are ' + ', '.join(MEASURE_NAMES)}"
+    known = _AFTER_COLON.get(kind, ())
+    if colon and of not in known:
+        return f"{kind} is not measured of {of!r}; give {' or '.join((kind, *(f'{kind}:{each}' for each in known)))}"
+    return ""
 
 
 def measure_cell(name: str, columns: RunColumns, metrics: JSON) -> CellMeasure:

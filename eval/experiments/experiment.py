@@ -1,4 +1,4 @@
-"""Plan the runs that fill a table of a paper: an experiment. It is declared in a file: experiments/*.toml.
+"""Plan the runs that fill a table: an experiment. It is declared in a file: experiments/*.toml, or one's own.
 
 The file holds the table's protocol, and its shape in that (`tribunal.eval.protocols.protocol`). A run that fills cells
 of several tables is planned under the first of them, with one name, so that it is run once.
@@ -10,9 +10,8 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
@@ -76,13 +75,21 @@ class PlannedRun:
     paper_models: bool = False
 
 
+class RunKey(NamedTuple):
+    """Hold what a run is planned by: a condition, a data set and the model of a row."""
+
+    condition: str
+    dataset: str
+    model: str
+
+
 class MissingCell(Exception):
     """Say why a cell can't be filled, in a few words."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Hold a table of a paper: its protocol, with its shape and the paper's figures, and which models are asked."""
+    """Hold a table: its protocol, with its shape and the paper's figures, and which models are asked."""
 
     protocol: Protocol
     models: ChosenModels = ChosenModels()
@@ -94,7 +101,7 @@ class Experiment:
 
     @property
     def shape(self) -> TableShape:
-        """Return the table as the paper has it."""
+        """Return its rows and columns."""
         return self.protocol.shape
 
     @property
@@ -127,15 +134,27 @@ class Experiment:
         if not any(row.model for row in self.shape.rows):
             self._check_models()
         found: dict[str, PlannedRun] = {}
-        for (row, model), column in product(self.measured_rows(), self.shape.columns):
-            if (cell := self.cell_at(row, column)) is None:
-                continue
-            for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over))):
-                with suppress(MissingCell):
-                    run = self.planned_run(condition, dataset, model)
-                    if is_at_hand(dataset, datasets):
-                        found.setdefault(run.name, run)
+        for key in self.run_keys():
+            with suppress(MissingCell):
+                run = self.planned_run(*key)
+                if is_at_hand(run.dataset, datasets):
+                    found.setdefault(run.name, run)
         return list(found.values())
+
+    def run_keys(self) -> list[RunKey]:
+        """Return what each run of its cells is planned by, each once, in the order of its rows."""
+        cells = (
+            (self.cell_at(row, column), model)
+            for (row, model), column in product(self.measured_rows(), self.shape.columns)
+        )
+        return list(
+            dict.fromkeys(
+                RunKey(condition, dataset, model)
+                for cell, model in cells
+                if cell is not None
+                for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over)))
+            )
+        )
 
     def _check_models(self) -> None:
         """Check what is asked of a table that compares no models."""
@@ -178,7 +197,7 @@ class Experiment:
             condition=named,
             dataset=dataset,
             model=model,
-            protocol=f"{first.name}/{named}",
+            protocol=f"{first.reference}/{named}",
             settings=settings,
             paper_models=bool(fixed),
         )
@@ -223,30 +242,33 @@ def _first_table(
     held: Protocol, condition: str, dataset: str, asked: Mapping[str, Any], *, paper: bool
 ) -> tuple[Protocol, str]:
     """Return the first table of all, and its condition, that has the same run of the same models."""
-    own = _run_key(held.name, condition, dataset)
+    own = _run_key(held, condition, dataset)
     for other in load_protocols().values():
         for name in other.conditions_on(dataset) if dataset in other.datasets else ():
             fixed = other.models_of(name)
             fits = fixed.items() <= asked.items() if paper else not other.conditions[name].models
-            if fits and _run_key(other.name, name, dataset) == own:
+            if fits and _run_key(other, name, dataset) == own:
                 return other, name
     return held, condition
 
 
-@lru_cache(maxsize=1024)
-def _run_key(name: str, condition: str, dataset: str) -> str:
+def _run_key(held: Protocol, condition: str, dataset: str) -> str:
     """Return what a run depends on beside its models: graph, settings, repeats, posts."""
-    held = load_protocols()[name]
-    sets, part = held.settings_of(condition, dataset), held.datasets[dataset]
-    fields = Context.model_fields
-    said = {
-        field: value for field, value in sets.items() if value != fields[field].get_default(call_default_factory=True)
-    }
-    return json.dumps(
-        [held.conditions[condition].graph, said, held.repeats, part.where, part.sample, part.seed], sort_keys=True
-    )
+    if (condition, dataset) not in held.run_descriptions:
+        sets, fields = held.settings_of(condition, dataset), Context.model_fields
+        said = {
+            name: value for name, value in sets.items() if value != fields[name].get_default(call_default_factory=True)
+        }
+        posts = held.datasets[dataset].model_dump(exclude={"says", "settings"})
+        parts = [held.conditions[condition].graph, said, held.repeats, posts]
+        held.run_descriptions[condition, dataset] = json.dumps(parts, sort_keys=True)
+    return held.run_descriptions[condition, dataset]
 
 
 def find_experiment(name: str, models: ChosenModels = ChosenModels()) -> Experiment:
-    """Return the experiment of this name, with the models that are asked; raise `BadInput` if there is none."""
+    """Return the experiment of this name, or of a file of one's own, with the models that are asked.
+
+    Raises:
+        BadInput: there is none.
+    """
     return Experiment(load_protocol(name, "experiment", "tribunal experiment list"), models)

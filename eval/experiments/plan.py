@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,17 +14,22 @@ from tribunal.contents import keep_files_read
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
-from tribunal.eval.experiments.experiment import Experiment, PlannedRun, is_at_hand
-from tribunal.eval.experiments.table import ExperimentTable, build_table
+from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
+from tribunal.eval.experiments.table import ExperimentTable, build_table, name_runs
 from tribunal.eval.measures.columns import RunColumns, read_columns
+from tribunal.eval.protocols.protocol import Protocol
 from tribunal.eval.runs.job import RunJob, RunOptions
-from tribunal.eval.runs.journal import RESULTS, RUN, read_line_starts
+from tribunal.eval.runs.journal import RESULTS, RUN, read_line_starts, report_unwritten
 from tribunal.eval.runs.pins import collect_pins
 from tribunal.eval.runs.run_file import check_unchanged, read_begun_run
 from tribunal.eval.runs.tally import RunTally
+from tribunal.files import read_regular, write_whole
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, current_registry
 from tribunal.schema import JSON
+from tribunal.text import one_line, parse_json
+
+EXPERIMENT = "experiment.json"  # in the folder of an experiment's runs: which table it is of, and who was asked
 
 
 class ReadyRun(NamedTuple):
@@ -148,24 +154,29 @@ def single_datasets(experiment: Experiment) -> list[str]:
 
 
 def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dict[str, Path]:
-    """Return where each set lies.
+    """Return where each set lies: as is given here, else as the table's file says.
 
-    Of one folder, these are the folders in it that are called as the sets are, else the folder itself.
+    Of one folder, these are the folders in it that are called as the sets are, else the folder itself, for the one set
+    whose place the file doesn't say.
 
     Raises:
-        BadInput: a set is none of the experiment's, or one folder is given for several sets.
+        BadInput: a set is none of the experiment's, one folder is given for several sets, or nothing says where any is.
     """
-    sets = single_datasets(experiment)
+    sets, parts = single_datasets(experiment), experiment.protocol.datasets
+    own = {name: part.data for name, part in parts.items() if name in sets and part.data is not None}
     request = " ".join(f"--data {name}=FOLDER" for name in sets)
     if not isinstance(data, Path):
         if unknown := next((name for name in data if name not in sets), None):
             raise BadInput(f"data: {unknown}: {experiment.name} is of {', '.join(sets)}; give {request}")
-        return dict(data)
+        if not data and not own:
+            raise BadInput(f"data: where the sets lie isn't said; give {request}, as many as you have")
+        return {**own, **data}
     found = {name: data / name for name in sets if (data / name).exists()}
     if found:
-        return found
-    if len(sets) == 1:
-        return {sets[0]: data}
+        return {**own, **found}
+    placeless = [name for name in sets if name not in own] or sets
+    if len(placeless) == 1:
+        return {**own, placeless[0]: data}
     raise BadInput(f"data: {data}: holds no folder called {' or '.join(sets)}; give {request}, as many as you have")
 
 
@@ -185,12 +196,63 @@ class ExperimentProgress(NamedTuple):
 def run_plan(plan: ExperimentPlan, options: RunOptions, announce: Callable[[str], None]) -> ExperimentProgress:
     """Run a plan, or go on with it. Arguments and errors as `tribunal.eval.evaluate.run_series`."""
     evaluations = [(ready.run.name, ready.evaluation) for ready in plan.ready_runs]
+    _save_experiment(plan)
     tallies = run_series(evaluations, plan.out, options, announce)
-    columns: dict[str, RunColumns | None] = {}
-    for name, _ in evaluations:
-        folder = plan.out / name
-        columns[name] = read_columns(folder) if (folder / RUN).exists() else None
+    columns = {name: _read_run(plan.out / name) for name, _ in evaluations}
     return ExperimentProgress(tallies, build_table(plan.experiment, columns, plan.gaps))
+
+
+def _read_run(folder: Path) -> RunColumns | None:
+    return read_columns(folder) if (folder / RUN).exists() else None
+
+
+def _save_experiment(plan: ExperimentPlan) -> None:
+    """Write which table its folder is of, so that the table can be made again, however far the runs have come."""
+    experiment, path = plan.experiment, plan.out / EXPERIMENT
+    held = {
+        "table": experiment.protocol.model_dump(mode="json") | {"shape": experiment.shape.model_dump(mode="json")},
+        "models": asdict(experiment.models),
+        "runs": [
+            {
+                **key._asdict(),
+                "name": name if isinstance(name, str) else None,
+                "gap": "" if isinstance(name, str) else str(name),
+            }
+            for key, name in name_runs(experiment).items()
+        ],
+        "gaps": dict(plan.gaps),
+    }
+    with report_unwritten(f"out: {path}"):
+        plan.out.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(held, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_experiment_table(folder: Path) -> ExperimentTable:
+    """Return the table of an experiment's folder, of the results that are there. No graph of it is loaded.
+
+    Raises:
+        BadInput: the folder is no experiment's, or a file of it is broken.
+    """
+    path = folder / EXPERIMENT
+    try:
+        held = parse_json(read_regular(path))
+        models = ChosenModels(**{**held["models"], "own": tuple(held["models"]["own"])})
+        experiment = Experiment(Protocol.model_validate(held["table"]), models)
+        names = {
+            RunKey(each["condition"], each["dataset"], each["model"]): each["name"] or MissingCell(each["gap"])
+            for each in held["runs"]
+        }
+        gaps = dict(held["gaps"])
+        columns = {name: _read_run(folder / Path(name).name) for name in names.values() if isinstance(name, str)}
+    except FileNotFoundError as error:
+        raise BadInput(
+            f"folder: {folder}: has no {EXPERIMENT}; give the folder (--out) of `tribunal experiment run`"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(
+            f"folder: {path}: can't be read: {one_line(str(error))}; give the command that began the experiment again"
+        ) from error
+    return build_table(experiment, columns, gaps, names)
 
 
 async def open_evaluations(evaluations: Mapping[str, Evaluation], out: Path) -> tuple[ReadyRun, ...]:

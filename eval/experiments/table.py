@@ -1,32 +1,30 @@
-"""Write a paper's table in its own shape, with what was measured here beside the paper's figures."""
+"""Build a table in its own shape: what was measured beside the paper's figures, and its conditions against each other.
+
+`tribunal.eval.experiments.rendering` writes it.
+"""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from io import StringIO
-from itertools import count, groupby, product
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal
 
-from tribunal.errors import BadInput
 from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
-from tribunal.eval.experiments.experiment import YOURS, CellSource, ChosenModels, Experiment, MissingCell
+from tribunal.eval.experiments.condition_tests import PairedTest, compare_conditions
+from tribunal.eval.experiments.experiment import YOURS, CellSource, ChosenModels, Experiment, MissingCell, RunKey
+from tribunal.eval.experiments.paper_figures import compare_with_paper, format_as_printed
 from tribunal.eval.measures.columns import count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
+from tribunal.eval.measures.scores import MEASURES
 from tribunal.eval.protocols.following import describe_departures
 from tribunal.eval.protocols.protocol import MODEL
 from tribunal.eval.report.overview import left_out_in_words, missing_images_warning
-from tribunal.eval.report.page import render_template
-from tribunal.files import write_whole
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.protocols.protocol import NumberFormat, PaperRow, TableColumn
+    from tribunal.eval.protocols.protocol import PaperRow, TableColumn
     from tribunal.schema import JSON
 
 TABLE = "table.json"
@@ -42,8 +40,9 @@ class ExperimentCell:
     `paper` is what the paper prints; `measured` is printed in the same form; `span` is its 95 % interval, printed.
     `value` (a fraction, or a count), `low`, `high` and `beside` (what stands in brackets) are as they were measured,
     over `n` posts. `left_out` is the value with failures left out, where the paper counts them as wrong and that makes
-    another figure; `left_out_printed` is it, printed. `gap` says why nothing was measured. Each is empty or None where
-    there is none.
+    another figure; `left_out_printed` is it, printed. `difference` is the value less `paper_value`, the paper's figure
+    as a number; `in_interval` says whether the interval holds that. `gap` says why nothing was measured. `source` and
+    `model` say what the cell is of. Each is empty or None where there is none.
     """
 
     paper: str = ""
@@ -57,6 +56,18 @@ class ExperimentCell:
     left_out_printed: str = ""
     n: int | None = None
     gap: str = ""
+    paper_value: float | None = None
+    difference: float | None = None
+    difference_printed: str = ""
+    in_interval: bool | None = None
+    source: CellSource | None = None
+    model: str = ""
+
+    @property
+    def interval_in_words(self) -> str:
+        """Return whether the interval holds the paper's figure, as a table says it."""
+        words = {True: "in the interval", False: "outside the interval", None: "no interval"}
+        return words[self.in_interval]
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,7 @@ class ExperimentTable:
     `heads` are over each column, from the top; `notes` stand under it, by their title; `warnings` belong before it.
     `runs` are those that were measured: the name of each, which models answered in it, and how many results it has.
     `models` and `gaps` are what it was built with, so that it can be built again (`tribunal verify`).
+    `tests` compare the conditions in pairs.
     """
 
     name: str
@@ -89,12 +101,19 @@ class ExperimentTable:
     runs: tuple[tuple[str, str, int], ...]
     models: ChosenModels = field(default_factory=ChosenModels)
     gaps: Mapping[str, str] = field(default_factory=dict)
+    tests: tuple[PairedTest, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """Return which table it is of which paper; of a table that is of none, its name."""
+        return ", ".join(filter(None, (self.paper, self.table))) or self.name
 
 
 def build_table(
     experiment: Experiment,
     runs: Mapping[str, RunColumns | None],
     gaps: Mapping[str, str] | None = None,
+    names: Mapping[RunKey, str | MissingCell] | None = None,
 ) -> ExperimentTable:
     """Return the table of an experiment.
 
@@ -102,8 +121,9 @@ def build_table(
         experiment: whose.
         runs: by the name that it was planned under, what each came to; None or left out where it wasn't run.
         gaps: why a run wasn't run, by its name.
+        names: the name of each run, as `name_runs` gives it; None: as it is planned now.
     """
-    reading = _TableReader(experiment, runs, gaps or {})
+    reading = _TableReader(experiment, runs, gaps or {}, name_runs(experiment) if names is None else names)
     held, shape = experiment.protocol, experiment.shape
     lines = tuple(reading.table_rows())
     notes = {
@@ -128,18 +148,37 @@ def build_table(
         ),
         models=experiment.models,
         gaps=dict(gaps or {}),
+        tests=reading.paired_tests(),
     )
+
+
+def name_runs(experiment: Experiment) -> dict[RunKey, str | MissingCell]:
+    """Return the name of each run of a table, or why it can't be had."""
+    names: dict[RunKey, str | MissingCell] = {}
+    for key in experiment.run_keys():
+        try:
+            names[key] = experiment.planned_run(*key).name
+        except MissingCell as missing:
+            names[key] = missing
+    return names
 
 
 class _TableReader:
     """Read the cells of an experiment; each run is measured once, and one that stands for several too."""
 
-    def __init__(self, experiment: Experiment, runs: Mapping[str, RunColumns | None], gaps: Mapping[str, str]) -> None:
-        self._of, self._runs, self._gaps = experiment, runs, gaps
+    def __init__(
+        self,
+        experiment: Experiment,
+        runs: Mapping[str, RunColumns | None],
+        gaps: Mapping[str, str],
+        names: Mapping[RunKey, str | MissingCell],
+    ) -> None:
+        self._of, self._runs, self._gaps, self._names = experiment, runs, gaps, names
         self.runs_read: dict[str, tuple[RunColumns, JSON]] = {}  # failures are left out
         self._as_paper: dict[str, tuple[RunColumns, JSON]] = {}
         self._measured: dict[Path, JSON] = {}
-        self._run_name = cache(lambda *cell: experiment.planned_run(*cell).name)
+        self._shown: dict[RunKey, None] = {}  # runs whose verdicts a cell measures
+        self._measures: set[str] = set()
 
     def table_rows(self) -> Iterator[ExperimentRow]:
         """Yield the paper's rows in its order; a row of the user's model after those that it is compared with."""
@@ -147,12 +186,13 @@ class _TableReader:
         own = [(row, model) for row, model in self._of.measured_rows() if row.model and compared]
         for block, rows in groupby(shape.rows, _block_label):
             for row in rows:
+                figures = shape.figures_of(row)
                 if row.model and compared:
-                    cells = tuple(ExperimentCell(paper=printed) for printed in row.paper)
-                    if cells:
+                    if row.paper:
+                        cells = tuple(ExperimentCell(paper=printed) for printed in figures)
                         yield ExperimentRow(row.full_labels, "paper", cells)
                 else:
-                    pairs = zip(shape.columns, row.paper or [""] * len(shape.columns), strict=True)
+                    pairs = zip(shape.columns, figures, strict=True)
                     cells = tuple(self._table_cell(row, column, row.model, printed) for column, printed in pairs)
                     yield ExperimentRow(row.full_labels, "paper and measured" if row.paper else "measured", cells)
             for row, model in own:
@@ -182,18 +222,50 @@ class _TableReader:
             left_out = self._cell_value(cell, cell.measure, model, as_paper=False).value
             extra = self._cell_value(cell, beside, model).value if beside and found.value is not None else None
         except MissingCell as missing:
-            return ExperimentCell(paper=printed, gap=str(missing))
+            return ExperimentCell(paper=printed, gap=str(missing), source=cell, model=model)
         value, (low, high) = found.value, found.interval or (None, None)
         if value is None:
-            return ExperimentCell(paper=printed, gap=found.why, n=found.n)
+            return ExperimentCell(paper=printed, gap=found.why, n=found.n, source=cell, model=model)
+        self._note_runs(cell, model)
         measured = format_as_printed(form, value, signed=bool(cell.over))
         if extra is not None:
             measured = f"{measured} ({'±' if beside == 'sd' else ''}{format_as_printed(form, extra)})"
         ends = [format_as_printed(form, end, signed=bool(cell.over)) for end in found.interval or ()]
         ours = None if left_out is None or left_out == value else left_out
         printed_ours = "" if ours is None else format_as_printed(form, ours, signed=bool(cell.over))
-        span = " to ".join(ends)
-        return ExperimentCell(printed, measured, span, value, low, high, extra, ours, printed_ours, found.n)
+        against = compare_with_paper(form, printed, value, found.interval)
+        return ExperimentCell(
+            paper=printed,
+            measured=measured,
+            span=" to ".join(ends),
+            value=value,
+            low=low,
+            high=high,
+            beside=extra,
+            left_out=ours,
+            left_out_printed=printed_ours,
+            n=found.n,
+            paper_value=against and against.paper,
+            difference=against and against.difference,
+            difference_printed=format_as_printed(form, against.difference, signed=True) if against else "",
+            in_interval=against and against.in_interval,
+            source=cell,
+            model=model,
+        )
+
+    def _note_runs(self, cell: CellSource, model: str) -> None:
+        """Note the runs of a cell, and its measure, if that is one of their verdicts."""
+        measure = cell.measure.partition(":")[0]
+        if measure in MEASURES or "." in measure:
+            self._measures.add(measure)
+            for dataset in cell.datasets:
+                for condition in filter(None, (cell.condition, cell.over)):
+                    self._shown[RunKey(condition, dataset, model)] = None
+
+    def paired_tests(self) -> tuple[PairedTest, ...]:
+        """Return the paired tests of the runs whose verdicts the cells measure, once these are read."""
+        columns = {key: self._read_run(*key, as_paper=True)[0] for key in self._shown}
+        return compare_conditions(columns, self._measures)
 
     def _cell_value(self, cell: CellSource, measure: str, model: str, *, as_paper: bool = True) -> CellMeasure:
         """Return the measure of a cell: of one run, the mean of several, or the difference of two.
@@ -230,7 +302,9 @@ class _TableReader:
 
     def _read_run(self, condition: str, dataset: str, model: str, *, as_paper: bool) -> tuple[RunColumns, JSON]:
         """Return the run that was planned so, and its measures; raise `MissingCell` if it can't be read."""
-        name = self._run_name(condition, dataset, model)
+        name = self._names[RunKey(condition, dataset, model)]
+        if isinstance(name, MissingCell):
+            raise name
         if name not in self.runs_read:
             columns = self._runs.get(name)
             if columns is None:
@@ -246,18 +320,6 @@ class _TableReader:
             as_wrong = count_failures_as_wrong(columns)
             self._as_paper[name] = as_wrong, measure_columns(as_wrong)
         return self._as_paper[name]
-
-
-def format_as_printed(form: NumberFormat, value: float, *, signed: bool = False) -> str:
-    """Format a value as its paper prints such: as percentage or fraction of so many decimals, a count as it is."""
-    sign = "+" if signed else ""
-    decimals = len(form.rstrip("%").partition(".")[2])
-    shown = f"{100 * value if form.startswith('00') else value:{sign}.{decimals}f}"
-    if form == "0" and value != round(value):
-        shown = f"{value:{sign}.1f}"  # a mean over repeats
-    if not float(shown):
-        shown = shown.lstrip("+-")
-    return shown + ("%" if form.endswith("%") else "")
 
 
 def _block_label(row: PaperRow) -> str:
@@ -285,9 +347,9 @@ def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Ite
         held: its measures.
         wrong: the table counts failures as wrong.
     """
-    departures = (columns.run.get("protocol") or {}).get("departures") or {}
-    if departures:
-        yield f"not the paper's run: {describe_departures(departures)}"
+    note = columns.run.get("protocol") or {}
+    if note.get("departures"):
+        yield describe_departures(note)
     out = held["pending"] + (0 if wrong else held["failures"])
     if wrong and held["failures"]:
         yield (
@@ -301,93 +363,3 @@ def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Ite
         yield caution
     elif left_out := left_out_in_words(images):
         yield left_out
-
-
-# -------------------------------------------------------------------------------------------------------------- written
-
-
-def write_table(table: ExperimentTable, folder: Path) -> list[Path]:
-    """Write a table as table.md, table.html, table.csv and table.json into a folder; return where they are.
-
-    Raises:
-        BadInput: they can't be written.
-    """
-    texts = render_table(table)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_whole(folder / name, text)
-    except OSError as error:
-        raise BadInput(f"out: {folder}: {error.strerror}; give a folder that can be written") from error
-    return [folder / name for name in texts]
-
-
-def render_table(table: ExperimentTable) -> dict[str, str]:
-    """Return the text of each file that a table is written as, by the file's name."""
-    shown = _template_values(table)
-    return {
-        "table.md": render_template("experiment.md.jinja", shown),
-        "table.html": render_template("experiment.html.jinja", shown),
-        "table.csv": _table_as_csv(table),
-        TABLE: json.dumps(asdict(table), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-    }
-
-
-def _table_as_csv(table: ExperimentTable) -> str:
-    """Return a line for each cell of each row; numbers as they were measured, not rounded."""
-    file = StringIO()
-    out = csv.writer(file, lineterminator="\n")
-    out.writerow(("row", "column", "paper", "measured", "low", "high", "beside", "failures left out", "n", "gap"))
-    for line in table.lines:
-        row = " / ".join(filter(None, line.labels))
-        for heads, cell in zip(table.heads, line.cells, strict=True):
-            figures = (cell.value, cell.low, cell.high, cell.beside, cell.left_out, cell.n)
-            out.writerow((row, " / ".join(filter(None, heads)), cell.paper, *figures, cell.gap))
-    return file.getvalue()
-
-
-def _template_values(table: ExperimentTable) -> JSON:
-    """Return the table as its page and its Markdown take it. A gap is said once, under a letter."""
-    gaps = list(dict.fromkeys(cell.gap for line in table.lines for cell in line.cells if cell.gap))
-    letters = dict(zip(gaps, _note_letters(), strict=False))
-    rows = [row for line in table.lines for row in _template_rows(line, letters)]
-    used = {letter for row in rows if not row["alone"] for _, letter in row["cells"]}
-    return {
-        "table": table,
-        "stub": _join_words(table.stub),
-        "heads": [_join_words(heads) for heads in table.heads],
-        "levels": [
-            [(above[-1], len(list(same))) for above, same in groupby(heads[: level + 1] for heads in table.heads)]
-            for level in range(len(table.heads[0]))
-        ],
-        "rows": rows,
-        "gaps": [(letter, gap) for gap, letter in letters.items()],
-        "lettered": [(letter, gap) for gap, letter in letters.items() if letter in used],
-    }
-
-
-def _template_rows(line: ExperimentRow, letters: Mapping[str, str]) -> Iterator[JSON]:
-    """Yield a line as one row, or as two: the paper's figures, and under them what was measured."""
-    alone = {cell.gap for cell in line.cells if cell.gap or cell.measured}
-    for source in ("paper", "measured here"):
-        if line.kind == ("measured" if source == "paper" else "paper"):
-            continue
-        yield {
-            "labels": line.labels,
-            "called": _join_words(line.labels),
-            "first": source == "paper" or line.kind == "measured",
-            "both": line.kind == "paper and measured",
-            "source": source,
-            "cells": [(cell, "" if source == "paper" else letters.get(cell.gap, "")) for cell in line.cells],
-            "alone": next(iter(alone)) if source != "paper" and len(alone) == 1 else "",
-        }
-
-
-def _join_words(words: Iterable[str]) -> str:
-    return " · ".join(filter(None, words))
-
-
-def _note_letters() -> Iterator[str]:
-    """Yield a, b, … z, aa, ab, …."""
-    for length in count(1):
-        yield from map("".join, product(ascii_lowercase, repeat=length))

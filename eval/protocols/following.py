@@ -15,7 +15,15 @@ from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
-from tribunal.eval.protocols.protocol import PAPER, Protocol, load_protocol, load_protocols, settings_used_by
+from tribunal.eval.protocols.protocol import (
+    PAPER,
+    Protocol,
+    ProtocolDataset,
+    load_protocol,
+    load_protocols,
+    settings_used_by,
+    split_condition,
+)
 from tribunal.schema import JSON, Frozen
 from tribunal.unused_settings import find_unused_settings, leave_out_settings, setting_is_named
 
@@ -43,11 +51,15 @@ class RunRequest(Frozen):
     paper_models: bool = False
 
 
+_NO_PART = ProtocolDataset()
+
+
 @dataclass(frozen=True)
 class ProtocolRun:
     """Describe the run.
 
-    `sample` is which posts the paper took; `note` is what run.json keeps of the protocol, None where none is followed.
+    `sample` is which posts the paper took; `note` is what run.json keeps of the protocol, None where none is followed;
+    `part` is what the protocol says of the data set.
     """
 
     dataset: str
@@ -56,6 +68,7 @@ class ProtocolRun:
     repeats: int
     seed: int
     sample: PaperSample | None = None
+    part: ProtocolDataset = _NO_PART
     note: JSON | None = None
     warnings: tuple[str, ...] = ()
 
@@ -73,9 +86,10 @@ def follow_protocol(name: str | None, asked: RunRequest) -> ProtocolRun:
             models that weren't named.
     """
     if name is not None and name != PAPER:
-        table, _, condition = name.partition("/")
+        table, condition = split_condition(name)
         held = load_protocol(table)
-        return _follow_condition(held, condition, _choose_dataset(held, asked), asked, name)
+        said = name.replace(table, held.name)  # run.json holds no path
+        return _follow_condition(held, condition, _choose_dataset(held, asked), asked, said)
     if name is None and asked.paper_models:
         raise BadInput("paper_models: is of a protocol; name one")
     if asked.dataset is None:
@@ -99,8 +113,8 @@ def _choose_dataset(held: Protocol, asked: RunRequest) -> str:
         raise BadInput(f"dataset: {held.name} is of {there}; name one")
     if asked.dataset is not None and asked.dataset not in held.datasets:
         raise BadInput(
-            f"dataset: {asked.dataset}: {held.name} is of {there} ({held.paper}, {held.table}); name one of these, or "
-            "another protocol"
+            f"dataset: {asked.dataset}: {held.name} is of {there} ({held.heading}); name one of these, or another "
+            "protocol"
         )
     return asked.dataset or next(iter(held.datasets))
 
@@ -162,40 +176,40 @@ def _follow_condition(
     # What the paper sets and the run's own settings leave without effect is not the run's to be refused for.
     unused = find_unused_settings(graph, context_from(settings))
     settings = leave_out_settings(settings, [name for name, _ in unused if not setting_is_named(asked.settings, name)])
-    sample = held.sample_of(dataset)
-    departs = dict(_find_departures(sets, asked, held, sample))
+    sample, part = held.sample_of(dataset), held.datasets[dataset]
+    departs = dict(_find_departures(sets, asked, held, sample or part))
     if instead is not None:
         departs["graph"] = {"paper": row.graph, "run": instead}
     note: JSON = {
         "asked": said,
         "name": held.name,
         "condition": chosen,
-        "table": f"{held.paper}, {held.table}",
-        "posts": sample.says,
+        "table": held.heading,
+        "posts": sample.says if sample else part.says,
         "sets": {"graph": row.graph, "repeats": held.repeats, **sets},
         "departures": departs,
         "paper_models": asked.paper_models,
     }
-    if asked.seed is not None:
-        sample = sample.model_copy(update={"seed": asked.seed})
+    seed = (sample or part).seed if asked.seed is None else asked.seed
     warnings = []
     others = [name for name in held.conditions_on(dataset) if name != chosen]
     if not condition and others:
         rest = ", ".join(f"{held.name}/{name}" for name in others)
-        warnings.append(f"{held.name}: this is its condition {chosen} ({row.says}); the others are {rest}")
+        warnings.append(f"{held.name}: this is its condition {chosen} ({row.says or row.graph}); the others are {rest}")
     differ = any(not _same_value(settings.get(name), value) for name, value in paper_models.items())
     if held.paper_models and (differ or not paper_models):
         ask = " (--paper-models asks them)" if paper_models and not asked.paper_models else ""
         warnings.append(f"{held.name}: the paper's models are {held.paper_models}; this run asks its own{ask}")
     if departs:
-        warnings.append(f"{called}: this run is not the paper's: {describe_departures(departs)}")
+        warnings.append(f"{called}: {describe_departures(note)}")
     return ProtocolRun(
-        dataset=dataset,
+        dataset=part.dataset or dataset,
         graph=graph,
         settings=settings,
         repeats=held.repeats if asked.repeats is None else asked.repeats,
-        seed=sample.seed or 0,
-        sample=sample,
+        seed=seed or 0,
+        sample=sample and sample.model_copy(update={"seed": seed}),
+        part=part,
         note=note,
         warnings=tuple(warnings),
     )
@@ -213,7 +227,7 @@ def _choose_condition(held: Protocol, named: str, dataset: str, asked: RunReques
         graphs = ", ".join(dict.fromkeys(row.graph for row in there.values()))
         raise BadInput(
             f"graph: {asked.graph}: {'/'.join(filter(None, [held.name, named]))} is of {graphs} "
-            f"({held.paper}, {held.table}); name one of these, or another protocol"
+            f"({held.heading}); name one of these, or another protocol"
         )
     return next((name for name in fitting if _condition_agrees(held, name, dataset, asked)), fitting[0])
 
@@ -247,7 +261,9 @@ def _merge_settings(sets: JSON, own: Mapping[str, Any]) -> JSON:
     return merged
 
 
-def _find_departures(sets: JSON, asked: RunRequest, held: Protocol, sample: PaperSample) -> Iterator[tuple[str, JSON]]:
+def _find_departures(
+    sets: JSON, asked: RunRequest, held: Protocol, sample: PaperSample | ProtocolDataset
+) -> Iterator[tuple[str, JSON]]:
     """Yield each departure from the paper by name: the paper's value and the run's own."""
     for name, value in asked.settings.items():
         if name in _FREE and name not in sets:
@@ -259,7 +275,7 @@ def _find_departures(sets: JSON, asked: RunRequest, held: Protocol, sample: Pape
                     yield f"{name}.{key}", {"paper": paper.get(key, _OWN_DEFAULT), "run": own}
         elif value != (sets[name] if name in sets else _default_of_setting(name)):
             yield name, {"paper": sets.get(name, _OWN_DEFAULT), "run": value}
-    whole = sum(sample.quotas.values())
+    whole = sum(sample.quotas.values()) if isinstance(sample, PaperSample) else sample.samples
     for name, paper, own in (
         ("repeats", held.repeats, asked.repeats),
         ("seed", sample.seed, asked.seed),
@@ -274,12 +290,14 @@ def _default_of_setting(name: str) -> Any:
     return field.get_default(call_default_factory=True) if field else None
 
 
-def describe_departures(departures: Mapping[str, JSON]) -> str:
-    """Return in words how a run departs from the paper."""
-    return "; ".join(
-        f"{name} is {_format_value(values['run'])}, in the paper {_format_value(values['paper'])}"
-        for name, values in departures.items()
+def describe_departures(note: JSON) -> str:
+    """Return in words how a run departs from the paper, or from a table that is of none; `note` is of run.json."""
+    whose = "table" if note.get("table") == note.get("name") is not None else "paper"
+    departures = "; ".join(
+        f"{name} is {_format_value(values['run'])}, in the {whose} {_format_value(values['paper'])}"
+        for name, values in note["departures"].items()
     )
+    return f"not the {whose}'s run: {departures}"
 
 
 def _format_value(value: Any) -> str:

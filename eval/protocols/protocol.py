@@ -1,4 +1,4 @@
-"""Declare protocols: the settings of one table or figure of a paper, each in a file of experiments/.
+"""Declare protocols: the settings of one table or figure, each in a file: of experiments/, or one's own.
 
 A protocol names the data sets and how many posts of each were taken, what all of its runs have in common, and its
 conditions: the rows of the table that can be run. What the paper leaves open stands in `silent` and `readings`, with
@@ -8,22 +8,28 @@ what was taken here; what can't be had stands in `missing`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from tribunal.contents import read_once
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
+from tribunal.files import read_text
+from tribunal.graphs import graph as load_graph
 from tribunal.plugins import load_all
 from tribunal.schema import JSON, Frozen
-from tribunal.systems import heeds_setting, seats_in, systems
-from tribunal.text import parse_toml, suggest_name
+from tribunal.settings import GRAPHS
+from tribunal.systems import heeds_setting, seats_in, system_of, systems
+from tribunal.text import count_noun, parse_toml, suggest_name
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
+_SUFFIX = ".toml"
 _PAPERS = ("arcade", "predict", "antihate", "mv-debate")  # in this order; of each the tables, then the figures
 
 
@@ -40,7 +46,7 @@ class TableColumn(Frozen):
     measure on each.
     """
 
-    heads: tuple[str, ...]
+    heads: tuple[str, ...] = Field(min_length=1)
     part: str = ""
     condition: str = ""
     dataset: str = ""
@@ -51,7 +57,7 @@ class TableColumn(Frozen):
 
 
 class PaperRow(Frozen):
-    """Hold one row, and the figure that the paper prints in each column; empty if it prints none.
+    """Hold one row, and the figure that the paper prints in each column; empty if it prints none at all.
 
     A row without `paper` isn't the paper's: it stands beside one, such as what its code does beside what it says.
 
@@ -83,7 +89,7 @@ class PaperRow(Frozen):
 
 
 class TableShape(Frozen):
-    """Hold a table as the paper has it.
+    """Hold a table: its rows and columns, as a paper has it or as one wants it.
 
     `stub` are the heads of the rows' labels. `beside` is what the paper prints in brackets beside a figure. `asks` are
     the models of the rows as they are asked here, by the paper's names. `seats` is the setting that names a row's
@@ -91,11 +97,11 @@ class TableShape(Frozen):
     """
 
     stub: tuple[str, ...]
-    form: NumberFormat
+    form: NumberFormat = "00.0"
     measure: str = ""
     beside: str = ""
-    columns: tuple[TableColumn, ...]
-    rows: tuple[PaperRow, ...]
+    columns: tuple[TableColumn, ...] = Field(min_length=1)
+    rows: tuple[PaperRow, ...] = Field(min_length=1)
     asks: dict[str, str] = Field(default_factory=dict)
     seats: dict[str, str] = Field(default_factory=dict)
     drawn: str = ""
@@ -108,23 +114,48 @@ class TableShape(Frozen):
             if len(column.heads) != depth:
                 raise ValueError(f"column {column.heads}: has other heads than the first")
         for row in self.rows:
-            if len(row.paper) not in (0, len(self.columns)) or len(row.labels) != len(self.stub):
-                raise ValueError(f"row {row.full_labels}: has {len(row.paper)} figures, of {len(self.columns)} columns")
+            if row.paper and len(row.paper) != len(self.columns):
+                raise ValueError(
+                    f"row {row.full_labels}: has {len(row.paper)} figures of a paper, of {len(self.columns)} columns; "
+                    "give one for each, parted by |, or leave all out"
+                )
+            if len(row.labels) != len(self.stub):
+                raise ValueError(f"row {row.full_labels}: has {len(row.labels)} labels, of {len(self.stub)} in `stub`")
         return self
+
+    def figures_of(self, row: PaperRow) -> tuple[str, ...]:
+        """Return the paper's figure of a row in each column; empty ones if it prints none."""
+        return row.paper or ("",) * len(self.columns)
 
 
 class ProtocolDataset(Frozen):
     """Hold one data set of a protocol: which of its posts, and its own settings.
 
-    `sample` says how many of each kind, where that isn't what the set's paper took anywhere; of posts whose fields are
-    as `where` says.
+    `dataset` is the set that is read, if the key is a name of one's own for it; `data` where its files lie. Of these
+    the posts are those that the set's paper took: `sample` says how many of each kind, where that isn't what it took
+    anywhere; of posts whose fields are as `where` says. With `split`, `samples` or `balance`, and where the set has no
+    paper, they are chosen as `tribunal eval` chooses them.
     """
 
     says: str = ""
+    dataset: str = ""
+    data: Path | None = Field(default=None, exclude=True)
+    split: str | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    samples: int | None = Field(default=None, ge=1)
+    balance: str | None = None
     where: JSON = Field(default_factory=dict)
     sample: dict[str, int] = Field(default_factory=dict)
-    seed: int | None = None
+    seed: int | None = Field(default=None, ge=0)
     settings: JSON = Field(default_factory=dict)
+
+    @property
+    def posts_in_words(self) -> str:
+        """Return which posts are taken, if they aren't a paper's sample."""
+        count = "all posts" if self.samples is None else count_noun(self.samples, "post")
+        balance, split = self.balance and f"balanced by {self.balance}", self.split and f"split {self.split}"
+        return ", ".join(filter(None, (count, balance, split, self.says)))
 
 
 class ProtocolCondition(Frozen):
@@ -134,7 +165,7 @@ class ProtocolCondition(Frozen):
     `models` is made by them: it isn't run unless they, or others by name, are asked.
     """
 
-    says: str
+    says: str = ""
     graph: str
     settings: JSON = Field(default_factory=dict)
     by_dataset: dict[str, JSON] = Field(default_factory=dict)
@@ -148,24 +179,41 @@ class Protocol(Frozen):
     `models` are settings that ask the paper's models; `paper_models` says in words which they were, and `varies` what
     the table compares beside its conditions. The first condition is the one that is run where none is named.
     `failures_are_wrong`: the paper's evaluator counts an answer that can't be read as wrong, and leaves out refusals.
+    `source` is the path of one's own file, which the protocol is then found by.
     """
 
     name: str
-    paper: str
-    table: str
+    source: str = Field(default="", exclude=True)
+    paper: str = ""
+    table: str = ""
     title: str
-    datasets: dict[str, ProtocolDataset]
-    conditions: dict[str, ProtocolCondition]
-    varies: str
+    datasets: dict[str, ProtocolDataset] = Field(min_length=1)
+    conditions: dict[str, ProtocolCondition] = Field(min_length=1)
+    varies: str = "nothing but the conditions"
     paper_models: str = ""
     models: JSON = Field(default_factory=dict)
     settings: JSON = Field(default_factory=dict)
-    repeats: int = 1
+    repeats: int = Field(default=1, ge=1)
     failures_are_wrong: bool = False
     readings: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     shape: TableShape = Field(exclude=True)
+
+    @cached_property
+    def run_descriptions(self) -> dict[tuple[str, str], str]:
+        """Hold what a run of a condition on a set depends on, as far as it was worked out."""
+        return {}
+
+    @property
+    def heading(self) -> str:
+        """Return which table it is of which paper; of a table that is of none, its name."""
+        return ", ".join(filter(None, (self.paper, self.table))) or self.name
+
+    @property
+    def reference(self) -> str:
+        """Return what `load_protocol` finds it by."""
+        return self.source or self.name
 
     @property
     def graphs(self) -> list[str]:
@@ -193,11 +241,21 @@ class Protocol(Frozen):
         }
         return settings_used_by({**of_all, **row.models}, row.graph)
 
-    def sample_of(self, dataset: str) -> PaperSample:
-        """Return which posts of a data set are taken."""
-        part, own = self.datasets[dataset], paper_sample(dataset)
-        if own is None:
-            raise BadInput(f"protocol: {self.name}: {dataset}: has no sample of a paper")
+    def sample_of(self, dataset: str) -> PaperSample | None:
+        """Return which posts of a data set are taken; None if they aren't a paper's.
+
+        Raises:
+            BadInput: kinds of a paper's posts are named, and the posts aren't a paper's.
+        """
+        part = self.datasets[dataset]
+        own = paper_sample(part.dataset or dataset)
+        if own is None or part.split not in (None, own.split) or part.samples or part.balance:
+            if part.sample or part.where:
+                raise BadInput(
+                    f"datasets.{dataset}.sample: {dict(part.sample)}: is of the posts that a paper took, and these "
+                    "aren't; leave `sample` and `where` out, or `split`, `samples` and `balance`"
+                )
+            return None
 
         quotas = part.sample or own.quotas
         kinds = [
@@ -216,7 +274,20 @@ class Protocol(Frozen):
 
 def settings_used_by(settings: Mapping[str, Any], graph: str) -> JSON:
     """Return those settings that a graph uses."""
-    return {name: value for name, value in settings.items() if heeds_setting(graph, name)}
+    return {name: value for name, value in settings.items() if uses_setting(graph, name)}
+
+
+def uses_setting(graph: str, name: str) -> bool:
+    """Return whether a graph uses a setting; one of one's own that declares no `System` may use any.
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    if graph not in GRAPHS:
+        load_graph(graph)
+        if system_of(graph) is None:
+            return True
+    return heeds_setting(graph, name)
 
 
 @lru_cache(maxsize=1)
@@ -233,7 +304,7 @@ def load_protocols() -> Mapping[str, Protocol]:
         return _PAPERS.index(paper), table.startswith("figure"), table
 
     ours = [
-        Protocol(name=entry.name.removesuffix(".toml"), **parse_toml(entry.read_text("utf-8")))
+        _parse_protocol(entry.name.removesuffix(".toml"), entry.read_text("utf-8"), entry.name)
         for entry in files("tribunal.experiments").iterdir()
         if entry.name.endswith(".toml")
     ]
@@ -241,23 +312,76 @@ def load_protocols() -> Mapping[str, Protocol]:
     load_all("tribunal.graphs")
     for system in systems():
         for name, text in system.read_experiments().items():
-            try:
-                found.setdefault(name, Protocol(name=name, **parse_toml(text)))
-            except ValidationError as error:
-                raise BadInput(
-                    f"experiment: {name} of the system {system.name}: {describe_validation_error(error)}"
-                ) from error
-            except (ValueError, TypeError) as error:
-                raise BadInput(f"experiment: {name} of the system {system.name}: {error}; mend the file") from error
+            found.setdefault(name, _parse_protocol(name, text, f"{name} of the system {system.name}"))
     return found
 
 
+def _parse_protocol(name: str, text: str, where: str, source: str = "") -> Protocol:
+    try:
+        return Protocol(name=name, source=source, **parse_toml(text))
+    except ValidationError as error:
+        raise BadInput(f"experiment: {where}: {_describe_fault(error)} (every field: docs/experiments.md)") from error
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"experiment: {where}: {error}; mend the file") from error
+
+
+def _describe_fault(error: ValidationError) -> str:
+    """Return the fault of a table's file: a field that there isn't, one that is missing, or a wrong value."""
+    faults = {each["type"]: ".".join(map(str, each["loc"])) for each in error.errors(include_url=False)}
+    if unknown := faults.get("extra_forbidden"):
+        return f"{unknown}: there is no such field; leave it out, or write it as it is called"
+    if missing := faults.get("missing"):
+        return f"{missing}: is missing"
+    return describe_validation_error(error)
+
+
+def split_condition(name: str) -> tuple[str, str]:
+    """Return a table and the condition that may be named after it: NAME/CONDITION, FILE.toml/CONDITION."""
+    file, suffix, condition = name.rpartition(_SUFFIX)
+    if suffix:
+        return file + suffix, condition.removeprefix("/")
+    table, _, condition = name.partition("/")
+    return table, condition
+
+
+def _read_own_table(path: Path) -> Protocol:
+    """Read a table of one's own. The paths of its data and graphs begin at its folder."""
+    try:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(
+            f"experiment: {path}: can't be read: {reason}; give a TOML file (docs/experiments.md)"
+        ) from error
+    held = _parse_protocol(path.name.removesuffix(_SUFFIX), text, str(path), str(path))
+    datasets = {
+        name: part.model_copy(update={"data": part.data and path.parent / part.data.expanduser()})
+        for name, part in held.datasets.items()
+    }
+    conditions = {
+        name: row.model_copy(update={"graph": str(path.parent / row.graph)}) if _is_in_file(row.graph) else row
+        for name, row in held.conditions.items()
+    }
+    return held.model_copy(update={"datasets": datasets, "conditions": conditions})
+
+
+def _is_in_file(graph: str) -> bool:
+    return graph.partition(":")[0].endswith(".py")
+
+
 def load_protocol(name: str, called: str = "protocol", listed_by: str = "tribunal protocols") -> Protocol:
-    """Return the protocol of this name; raise `BadInput` if there is none (what was meant, where that can be told)."""
+    """Return the protocol of this name, or of a file of one's own: a path that ends in .toml.
+
+    Raises:
+        BadInput: there is none (what was meant, where that can be told), or the file is wrong.
+    """
+    if name.endswith(_SUFFIX):
+        return read_once(("experiment", name), lambda: _read_own_table(Path(name)))
     held = load_protocols()
     if name not in held:
         near = suggest_name(name, [*held, *([PAPER] if called == "protocol" else [])])
         raise BadInput(
-            f"{called}: {name!r}: there is none of that name{near and f'; {near}'} (`{listed_by}` lists them)"
+            f"{called}: {name!r}: there is none of that name{near and f'; {near}'} (`{listed_by}` lists them); a "
+            "file of your own ends in .toml"
         )
     return held[name]

@@ -135,9 +135,12 @@ def _visible_in_markdown(value: Any) -> Any:
 _IN_LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"{\char34}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}",
-    **{each: f"\\{each}" for each in "{}$&#%_"},
+    **{each: f"\\{each}" for each in "{}$&#%_"}, "*": "{*}", "✓": r"$\surd$", "✗": r"$\times$", "Δ": r"$\Delta$",
+    "−": "$-$", "→": r"$\to$", "≤": r"$\leq$", "≥": r"$\geq$",
 }  # fmt: skip
-_SPECIAL_IN_LATEX = re.compile(r"-(?=-)|[\\~^<>|\"`\[\]{}$&#%_]")
+_SPECIAL_IN_LATEX = re.compile(r"-(?=-)|[\\~^<>|\"`\[\]{}$&#%_*✓✗Δ−→≤≥]")
+# What is neither a letter nor a sign that LaTeX knows would end its run.
+_UNKNOWN_TO_LATEX = re.compile("[^\\w\x20-\x7e✓✗Δ−→≤≥±×·–—…“”‘’]")
 
 
 def _visible_in_latex(value: Any) -> Any:
@@ -145,7 +148,7 @@ def _visible_in_latex(value: Any) -> Any:
     shown = visible_value(value)
     if isinstance(shown, Markup):
         return shown
-    text = one_line(str(shown))
+    text = _UNKNOWN_TO_LATEX.sub(lambda found: f"[U+{ord(found[0]):04X}]", one_line(str(shown)))
     return Markup(_SPECIAL_IN_LATEX.sub(lambda found: _IN_LATEX.get(found[0], "-{}"), text))  # noqa: S704  # just escaped
 
 

@@ -12,7 +12,8 @@ from playwright.async_api import Browser, async_playwright
 from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, is_read, opened
 from tests.result_lines import answers, write_run
 from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
-from tribunal.eval.experiments.table import build_table, write_table
+from tribunal.eval.experiments.rendering import write_table
+from tribunal.eval.experiments.table import build_table
 from tribunal.eval.measures.columns import read_columns
 
 pytestmark = [

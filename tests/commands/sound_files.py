@@ -104,6 +104,8 @@ def make_sound_files(folder: Path) -> None:
     (folder / "labelled.json").write_text(json.dumps(exported(tasks)), "utf-8")
     asyncio.run(_make_archive(folder / "archive.sqlite"))
     write_small(folder / "sets")
+    done("experiment", "run", "arcade-table8", "--data", "sets/h-vli", "--samples", "4", "--out", "tabled",
+         "--model", "rehearsal")  # fmt: skip
     write_run(folder / "surer", many)
     [task] = json.loads((folder / "tasks" / "tasks.json").read_text("utf-8"))[:1]
     (folder / "exported.json").write_text(json.dumps([annotated(task, "Racist")]))

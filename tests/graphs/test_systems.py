@@ -219,7 +219,7 @@ def test_an_experiment_with_a_fault_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(systems, "_systems", {})
     System(name="mine", about="mine", seats=("first",), experiments=tmp_path)
     (tmp_path / "mine-table1.toml").write_text("paper = 'Mine'")
-    with pytest.raises(BadInput, match=r"experiment: mine-table1 of the system mine: table: .*Field required"):
+    with pytest.raises(BadInput, match=r"experiment: mine-table1 of the system mine: shape: is missing"):
         protocol_files.load_protocols()
 
 

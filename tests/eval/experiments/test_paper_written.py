@@ -12,7 +12,8 @@ from markdown_it import MarkdownIt
 from tests.result_lines import answers, write_run
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
-from tribunal.eval.experiments.table import ExperimentTable, build_table, write_table
+from tribunal.eval.experiments.rendering import write_table
+from tribunal.eval.experiments.table import ExperimentTable, build_table
 from tribunal.eval.measures.columns import read_columns
 
 MODELS = ChosenModels(own=("openai:one|two",))

@@ -155,7 +155,7 @@ def test_what_one_sets_oneself_beats_the_protocol_and_is_said(sets: Path, plans:
         "temperatures.judge": {"paper": "the graph's own", "run": 0.7},
     }
     says = plan.warnings[-1]
-    assert says.startswith("arcade-table4/arcade: this run is not the paper's: ")
+    assert says.startswith("arcade-table4/arcade: not the paper's run: ")
     assert "rounds is 3, in the paper 2" in says
     same = planned(plans, sets, "arcade-table4/arcade", "fhm", "--rounds", "2", "--scheme", "binary", "--seed", "5")
     assert same.run["protocol"]["departures"] == {}

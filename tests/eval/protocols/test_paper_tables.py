@@ -94,7 +94,7 @@ def test_a_condition_plans_the_papers_posts_and_settings(
     assert held == {**settings, **({"scheme": "binary"} if yes_or_no else {})}
     assert (plan.run["protocol"]["name"], plan.run["protocol"]["condition"]) == tuple(protocol.split("/"))
     assert plan.run["protocol"]["departures"] == {}
-    assert not any("is not the paper's" in warning for warning in plan.warnings)
+    assert not any("not the paper's run" in warning for warning in plan.warnings)
 
 
 @pytest.mark.long
@@ -106,6 +106,7 @@ def test_every_condition_can_be_planned_on_each_of_its_sets(name: str, sets: Pat
             more = ["--paper-models"] if row.models else []
             plan = planned(plans, sets, f"{name}/{condition}", dataset, *more)
             sample = held.sample_of(dataset)
+            assert sample is not None
             assert plan.job.count == sum(sample.quotas.values())
             assert plan.job.graph == row.graph
             assert plan.run["protocol"]["departures"] == {}
