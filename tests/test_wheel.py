@@ -159,7 +159,7 @@ def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, s
     sets = write_small(tmp_path / "sets")
     table = ["two-annotators-table1", "--data", f"h-vli={sets / 'h-vli'}", "--samples", "4", "--out", "runs", "--yes"]
     run(python, tmp_path, *asked, "experiment", "run", *table, "--model", "openai:scripted")
-    assert "| two annotators | paper |" in (tmp_path / "runs" / "table.md").read_text()
+    assert "| two annotators | measured here |" in (tmp_path / "runs" / "table.md").read_text()
     assert "[a]" not in (tmp_path / "runs" / "table.md").read_text()
 
 
