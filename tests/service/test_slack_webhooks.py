@@ -31,7 +31,7 @@ def texts(receiver: Receiver) -> list[str]:
 
 async def test_who_listens_in_slack_is_told_what_to_look_at_and_no_post_s_words(database: str) -> None:
     options = {**AT_ONCE, "public_url": "https://court.example"}
-    post = "post-words <!here>"
+    post = "post-words <!here>" + "&" * 5000
     key = await key_of(database, "judge", "review", "lead", "admin")
     async with (
         receiving() as slack,
@@ -61,7 +61,8 @@ async def test_who_listens_in_slack_is_told_what_to_look_at_and_no_post_s_words(
         assert "&lt;!channel&gt; &amp; @\u200bchannel [x]\u200b(http://evil.example) *now* *Case:* forged" in told
         assert "\n*Case:* forged" not in told
         assert all(word not in slack.came[0].body.decode() for word in ("post-words", "attacks a faith"))
-        assert "> post-words &lt;!here&gt;" in quoted
+        assert "*Post's text:* post-words &lt;!here&gt;&amp;" in quoted
+        assert max(len(each["text"]["text"]) for each in json.loads(quoting.came[0].body)["blocks"]) <= 3000
         assert "<!" not in told + quoted
         data = plain.read(0, hooks[2]["secret"])["data"]
         assert (data["reason"], data["by"], data["record"]) == (HOSTILE, "kim (a)", None)

@@ -211,19 +211,19 @@ def slack_case_message(event: str, told: CaseMessage, quote: str, public_url: st
         ("Category", told.category or ""),
         ("The models' category", "" if told.category else court.get("category") or ""),
         ("Clauses", ", ".join(record.get("clauses") or court.get("clauses") or ())),
-        ("Reason", told.reason or ""),
         ("Failed", f"{fault.get('error')} ({fault.get('model')})" if event == "case.failed" and fault else ""),
         ("By", told.by or ""),
         ("Result", (appeal and appeal.result) or ""),
     ]
     page = f"appeals/{appeal.id}" if appeal else f"cases/{told.id}"
-    return slack_message(_SLACK_TITLES[event], facts, quote, f"{public_url}/desk/{page}")
+    quotes = [("Reason", told.reason or ""), ("Post's text", quote)]
+    return slack_message(_SLACK_TITLES[event], facts, quotes, f"{public_url}/desk/{page}")
 
 
 def make_test_message(webhook: JSON) -> str:
     """Return the message of the type `webhook.test` to a webhook."""
     if webhook["form"] == "slack":
-        return json.dumps(slack_message(_SLACK_TITLES[TEST], [("Webhook", webhook["id"])], "", ""))
+        return json.dumps(slack_message(_SLACK_TITLES[TEST], [("Webhook", webhook["id"])], [], ""))
     return message_body(TEST, {"webhook": webhook["id"]})
 
 

@@ -6,31 +6,32 @@ https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks has th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from tribunal.schema import JSON
 from tribunal.text import one_line
 
-_MOST_FACT = 600  # characters of one fact
-_MOST_QUOTE = 1500  # characters of a post; a section takes 3,000, after its marks are escaped
+# Characters, of the 3,000 that a section takes, after marks are escaped: a message with more is refused whole.
+_MOST_FACT, _MOST_QUOTE = 200, 2000
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # Slack's mark-up begins with <. Mattermost also takes a bare @channel, and Markdown's links and images; a character
 # without a width after their marks leaves them words.
 _BREAKS = {"@": "@\u200b", "](": "]\u200b("}
 
 
-def slack_message(title: str, facts: Sequence[tuple[str, str]], quote: str, link: str) -> JSON:
-    """Return a message: a title, facts below it, a post, and a link. Whatever was written by others is plain words.
+def slack_message(title: str, facts: Sequence[tuple[str, str]], quotes: Sequence[tuple[str, str]], link: str) -> JSON:
+    """Return a message: a title, facts below it, quotations, and a link. Whatever others wrote is plain words.
 
     Args:
         title: ours.
-        facts: names, which are ours, and values. Those without a value are left out.
-        quote: the text of the post, if it is to be shown.
+        facts: names, which are ours, and short values. Those without a value are left out.
+        quotes: the same, for longer words.
         link: an address; one that doesn't begin with http is shown as it is, and an empty one isn't.
     """
-    rows = [f"*{name}:* {escape_slack(_shorten(one_line(value), _MOST_FACT))}" for name, value in facts if value]
-    shown = escape_slack(_shorten(one_line(quote), _MOST_QUOTE))
-    to_desk = f"<{_escape(link)}|Open at the desk>" if link.startswith("http") else _escape(link)
-    parts = ["\n".join([f"*{title}*", *rows]), *([f"> {shown}"] if shown else []), *([to_desk] if link else [])]
+    parts = ["\n".join([f"*{title}*", *(_row(name, value, _MOST_FACT) for name, value in facts if value)])]
+    parts += [_row(name, value, _MOST_QUOTE) for name, value in quotes if value]
+    if link:
+        parts.append(f"<{escape_slack(link)}|Open at the desk>" if link.startswith("http") else escape_slack(link))
     return {
         "text": "\n".join(parts),
         "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": part, "verbatim": True}} for part in parts],
@@ -39,16 +40,17 @@ def slack_message(title: str, facts: Sequence[tuple[str, str]], quote: str, link
     }
 
 
-def escape_slack(words: str) -> str:
-    """Return words in which neither Slack nor Mattermost finds mark-up, a link, a person or a channel."""
+def _row(name: str, value: str, most: int) -> str:
+    words = one_line(value)
     for mark, broken in _BREAKS.items():
         words = words.replace(mark, broken)
-    return _escape(words)
+    return f"*{name}:* {escape_slack(words, most)}"
 
 
-def _escape(words: str) -> str:
-    return "".join(_ESCAPES.get(each, each) for each in words)
-
-
-def _shorten(words: str, most: int) -> str:
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+def escape_slack(words: str, most: int | None = None) -> str:
+    """Return words with the marks of Slack's mark-up escaped, cut so that they have so many characters at most."""
+    escaped = [_ESCAPES.get(each, each) for each in words]
+    if most is None or sum(map(len, escaped)) <= most:
+        return "".join(escaped)
+    ends = accumulate(map(len, escaped))
+    return "".join(each for each, end in zip(escaped, ends, strict=True) if end < most) + "…"
