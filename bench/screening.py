@@ -170,12 +170,14 @@ def _on_every_core(fits: int) -> list[list[Outcome]]:
 
 
 def switched_off_after(
-    wrong: Sequence[float] | Floats, borne: float, level: float, random: np.random.Generator
+    wrong: Sequence[float] | Floats, max_error_rate: float, level: float, random: np.random.Generator
 ) -> int | None:
     """Return after how many audited posts it is switched off, or None; `wrong` has each post's error rate."""
     errors = np.cumsum(random.random(len(wrong)) < np.asarray(wrong))
     bound = 4 / (1 - level)
-    return next((n for n, many in enumerate(errors.tolist(), start=1) if betting_score(n, many, borne) >= bound), None)
+    return next(
+        (n for n, many in enumerate(errors.tolist(), start=1) if betting_score(n, many, max_error_rate) >= bound), None
+    )
 
 
 def screening(quick: bool) -> None:
@@ -202,4 +204,4 @@ def screening(quick: bool) -> None:
         ends = [switched_off_after(wrong, 0.05, 0.9, random) for _ in range(audits)]
         off = [each for each in ends if each is not None]
         rows.append([name, f"{len(off) / audits:.1%}", f"{np.median(off):,.0f}" if off else "-"])
-    table(("errors among audited posts, 5 % borne", "switched off within 5,000", "after (median)"), rows)
+    table(("errors among audited posts, at most 5 % allowed", "switched off within 5,000", "after (median)"), rows)

@@ -51,7 +51,7 @@ class Replica:
 def service(quick: bool) -> None:
     """Print what the service adds to a graph, and how many requests it takes in."""
     _added(quick)
-    _taken_in(quick)
+    _measure_intake(quick)
 
 
 def _added(quick: bool) -> None:
@@ -71,7 +71,7 @@ def _added(quick: bool) -> None:
     table(head, rows)
 
 
-def _taken_in(quick: bool) -> None:
+def _measure_intake(quick: bool) -> None:
     say("### Dismissed posts (64 in flight), answered by the cache, and the service's memory\n", lines=True)
     number = 200 if quick else 20_000
     rows = []

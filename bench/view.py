@@ -128,27 +128,27 @@ def write_run(folder: Path, number: int, seed: int = 0) -> Path:
 
 
 def _line(place: int, chance: random.Random) -> JSON:
-    def said(words: int) -> str:
-        return " ".join(chance.choices(_WORDS, k=words))
+    def words(number: int) -> str:
+        return " ".join(chance.choices(_WORDS, k=number))
 
     gold, label = chance.randrange(6), chance.randrange(6)
     outcome = chance.choices(("verdict", "refusal", "failure"), (96, 3, 1))[0]
     cues = [
         {
-            "id": f"C{at}", "type": "Direct", "target_group": said(2), "characteristic": "religion", "claim": said(6),
-            "justification": said(20), "category": _LABELS[label],
+            "id": f"C{at}", "type": "Direct", "target_group": words(2), "characteristic": "religion", "claim": words(6),
+            "justification": words(20), "category": _LABELS[label],
         }
         for at in (1, 2)
     ]  # fmt: skip
     turns: list[JSON] = [
-        {"id": "t1", "seat": "prosecutor", "stage": "indictment", "round": 1, "cues": cues, "text": said(10)}
+        {"id": "t1", "seat": "prosecutor", "stage": "indictment", "round": 1, "cues": cues, "text": words(10)}
     ]
     turns += [
         {
-            "id": f"t{at}", "seat": seat, "stage": "argument", "round": 1, "cues": [], "text": said(12),
+            "id": f"t{at}", "seat": seat, "stage": "argument", "round": 1, "cues": [], "text": words(12),
             "arguments": [
-                {"cue_id": cue["id"], "target_group": said(2), "claim": cue["claim"], "stance": "press",
-                 "argument": said(25)}
+                {"cue_id": cue["id"], "target_group": words(2), "claim": cue["claim"], "stance": "press",
+                 "argument": words(25)}
                 for cue in cues
             ],
         }
@@ -168,7 +168,7 @@ def _line(place: int, chance: random.Random) -> JSON:
         "place": place, "repeat": 0, "seconds": round(6 * chance.random(), 4), "outcome": outcome,
         "post_id": f"post-{place:06}", "graph": "multiround", "task": "hate", "scheme": "fine",
         "label": label if verdict else None, "category": _LABELS[label] if verdict else None,
-        "hateful": label > 0 if verdict else None, "explanation": said(40),
+        "hateful": label > 0 if verdict else None, "explanation": words(40),
         "track": chance.choice(("deep_dive", "dismissed")), "rounds": 1, "transcript": turns, "cues": cues,
         "calls": calls,
         "usage": {
@@ -182,5 +182,5 @@ def _line(place: int, chance: random.Random) -> JSON:
             "difficulty": chance.choice(("Easy", "Medium", "Hard")), "smi_pattern": chance.choice("ABCDEFG"),
             "functionality": f"F{chance.randrange(29)}", "target": chance.choice(_WORDS),
         },
-        "text": said(25),
+        "text": words(25),
     }  # fmt: skip

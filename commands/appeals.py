@@ -48,7 +48,7 @@ def list_appeals(
     ] = None,
     database: Database = None,
 ) -> None:
-    """List appeals, the oldest first: id, case, kind, how far, since when, and what was decided before."""
+    """List appeals, the oldest first: id, case, kind, status, when it was received, and the decision before."""
     if status is not None and status not in _STATUS:
         raise BadInput(f"status: {status}: is none; they are {', '.join(_STATUS)}")
 

@@ -25,13 +25,13 @@ from tribunal.notes import (
     Absence,
     Ballot,
     Dropout,
-    Found,
-    Heard,
+    FoundPage,
     Judgement,
     Message,
     Named,
     NamedPrompts,
     PageNote,
+    PerspectiveBrief,
     Plan,
     Round,
     Target,
@@ -196,7 +196,9 @@ class CaseState(PostInput, total=False):
 class PanelState(CaseState, total=False):
     """The state of a case that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
 
-    panel: Annotated[list[JSON], Like(list[Heard]), says("The perspectives that are heard, and what each goes by.")]
+    panel: Annotated[
+        list[JSON], Like(list[PerspectiveBrief]), says("The perspectives that are heard, and what each goes by.")
+    ]
     examples: Annotated[
         JSON,
         Like(dict[str, list[Example]]),
@@ -216,7 +218,7 @@ class ResearchState(CaseState, total=False):
     started: Annotated[float, says("When the research began, in seconds since 1970.")]
     queries: Annotated[list[str], says("The search queries of this turn.")]
     tried: Annotated[list[str], says("Every query, and every page by its address, that was tried."), union]
-    hits: Annotated[list[JSON], Like(list[Found]), says("What the searches of this turn found.")]
+    hits: Annotated[list[JSON], Like(list[FoundPage]), says("What the searches of this turn found.")]
     pending: Annotated[list[JSON], Like(list[Target]), says("The pages of this turn that are still to be read.")]
     crawl: Annotated[str | None, says("Which fetching of pages is under way, by its id; null where none is.")]
     page: Annotated[JSON | None, Like(PageNote | None), says("The page that was read last.")]

@@ -47,7 +47,9 @@ class Call(Frozen):
     seconds: float = Field(default=0.0, description="how long it took, retries included")
     attempts: int = Field(default=1, description="attempts, the first included")
     cached: bool = Field(default=False, description="true: the answer came from the cache")
-    format: str = Field(default="", description="the rung of the ladder that answered: json_schema, json_object, …")
+    format: str = Field(
+        default="", description="the response format that was answered: json_schema, json_object or prompt"
+    )
     key: int | None = Field(default=None, description="which key of the provider's pool, by number")
     shown: tuple[ShownPart, ...] | None = Field(
         default=None, description="what of the case stood in the request that was answered; None in old records"

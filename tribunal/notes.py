@@ -47,7 +47,7 @@ class Message(BaseModel):
     content: str | list[str | JSON] = Field(description="its words, or blocks of text and images")
 
 
-class Heard(Frozen):
+class PerspectiveBrief(Frozen):
     """What an agent is told of its perspective: its criterion, and its words for the two labels."""
 
     id: str
@@ -135,7 +135,7 @@ class Plan(Frozen):
     claims: tuple[str, ...]
 
 
-class Found(Frozen):
+class FoundPage(Frozen):
     """A page that a search found, as it is judged by."""
 
     query: str

@@ -133,8 +133,8 @@ async def _try_runs(runs: Sequence[ReadyRun], scratch: Path) -> list[RunEstimate
     """Try each route, all runs in their order."""
     tried: list[list[tuple[ModelLoad, int, str]]] = []
     for way in ROUTE_LENGTHS:
-        made_before: _CallsSeen = {}
-        tried.append([await _try_one_way(ready.job, way, scratch, made_before) for ready in runs])
+        calls_seen: _CallsSeen = {}
+        tried.append([await _try_one_way(ready.job, way, scratch, calls_seen) for ready in runs])
     estimates = []
     for ready, (least, posts, why), (most, also, _) in zip(runs, *tried, strict=True):
         if posts and also:
@@ -153,7 +153,7 @@ _CallsSeen = dict[tuple[str, str | None], list[_KnownCalls]]
 
 
 async def _try_one_way(
-    job: RunJob, way: RouteLength, scratch: Path, made_before: _CallsSeen
+    job: RunJob, way: RouteLength, scratch: Path, calls_seen: _CallsSeen
 ) -> tuple[ModelLoad, int, str]:
     """Return what the first posts took on one route, how many they were, and why none could be tried.
 
@@ -168,7 +168,7 @@ async def _try_one_way(
         for sample in itertools.islice(job.samples, tried):
             calls = await _calls_of_post(sample, job.graph, context, way, scratch)
             posts += bool(calls)
-            before = made_before.setdefault((sample.text, sample.image), [])
+            before = calls_seen.setdefault((sample.text, sample.image), [])
             together: _KnownCalls = reduce(or_, before, Counter())
             runs = [together] if way == "SHORTEST" else before
             shared = max((_share_calls(calls, run, way) for run in runs), key=sum, default=[False] * len(calls))

@@ -143,7 +143,7 @@ def build_table(
         notes=tuple((title, texts) for title, texts in notes.items() if texts),
         warnings=tuple(reading.table_warnings()),
         runs=tuple(
-            (name, ", ".join(sorted({model for model, _, _ in columns.calls_by_rung})), columns.row_count)
+            (name, ", ".join(sorted({model for model, _, _ in columns.calls_by_format})), columns.row_count)
             for name, (columns, _) in reading.runs_read.items()
         ),
         models=experiment.models,

@@ -97,7 +97,7 @@ class RunColumns:
     rehearsed: int  # rows in which the rehearsal model took part
     unfit: int  # rows in which a model took part that had failed its exam
     images: ImagesShown
-    calls_by_rung: FormatCounts  # answered calls, by model, role and rung
+    calls_by_format: FormatCounts  # answered calls, by model, role and response format
     calls_by_reason: ReasonCounts  # answered calls, by seat and model, and whether a reason was left empty
     spent: UsageByModel  # what the calls took, by model
     seated: dict[str, UsageByModel]  # the same by seat, and there by model
@@ -189,7 +189,7 @@ def read_columns(folder: Path) -> RunColumns:
     words, gold_names, is_binary = defaultdict[int, Counter[str]](Counter), (set[str](), set[str]()), False
     rehearsed = unfit = shown_policy = 0
     cited: dict[str, ClauseCounts] = {}
-    calls_by_rung: FormatCounts = Counter()
+    calls_by_format: FormatCounts = Counter()
     calls_by_reason: ReasonCounts = Counter()
     spent: UsageByModel = {}
     cached: UsageByModel = {}
@@ -215,7 +215,7 @@ def read_columns(folder: Path) -> RunColumns:
         for clause in result.clauses:
             counted = cited.get(clause, ClauseCounts())
             cited[clause] = ClauseCounts(counted.verdicts + 1, counted.hateful + bool(held["hateful"] == 1))
-        calls_by_rung.update(formats_of_calls(result.calls))
+        calls_by_format.update(formats_of_calls(result.calls))
         calls_by_reason.update(reasons_of_calls(result.calls))
         add_calls(spent, result.calls)
         for call in result.calls:
@@ -266,7 +266,7 @@ def read_columns(folder: Path) -> RunColumns:
         images=ImagesShown(
             len(pictured), len(here), len(judged), len(shown_to - hidden_from), len(shown_to & hidden_from)
         ),
-        calls_by_rung=calls_by_rung,
+        calls_by_format=calls_by_format,
         calls_by_reason=calls_by_reason,
         spent=spent,
         seated=dict(seated),

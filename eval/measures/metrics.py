@@ -107,7 +107,7 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         },
         "clauses": {clause: counts._asdict() for clause, counts in columns.cited_clauses.items()},
         "empty_reasons": count_empty_reasons(columns.calls_by_reason),
-        "rungs": response_format_shares(columns.calls_by_rung),
+        "rungs": response_format_shares(columns.calls_by_format),
         "over_repeats": measure_repeats(columns, clusters),
         "over_agents": measure_perspectives(columns, clusters),
         "consistency": measure_consistency(columns),

@@ -141,7 +141,7 @@ def _threshold_warnings(context: Context, data: JSON) -> list[str]:
     if fitted.data_sha256 is not None and fitted.data_sha256 == data.get("sha256"):
         return [
             f"the threshold was fitted on these posts ({then}), so what is measured here of those that it accepts "
-            "flatters it"
+            "is optimistic"
         ]
     return [
         f"the threshold was fitted on {then}, and this is {now if now != then else 'another file'}: it promises "

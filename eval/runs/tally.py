@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tribunal.eval.runs.results import AnyResult, ResultCall
 
 
-# Answered calls by model, role and rung.
+# Answered calls by model, role and response format.
 FormatCounts: TypeAlias = Counter[tuple[str, str, str]]
 
 
@@ -62,17 +62,17 @@ def response_format_shares(asked: Mapping[tuple[str, str, str], int]) -> JSON:
     """Return the response-format modes of a run, as its measures hold them.
 
     Returns:
-        `models`: by model and rung, how many answered calls, and their share of the model's. `mixed`: each model and
-        role that was answered at more than one rung, with its calls by rung.
+        `models`: by model and response format, how many answered calls, and their share of the model's. `mixed`: each
+        model and role that was answered in more than one response format, with its calls by format.
     """
     by_model: dict[str, Counter[str]] = defaultdict(Counter)
     by_role: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for (model, role, rung), calls in sorted(asked.items()):
-        by_model[model][rung] += calls
-        by_role[model, role][rung] += calls
+    for (model, role, form), calls in sorted(asked.items()):
+        by_model[model][form] += calls
+        by_role[model, role][form] += calls
     return {
         "models": {
-            model: {rung: {"calls": calls, "share": calls / held.total()} for rung, calls in held.items()}
+            model: {form: {"calls": calls, "share": calls / held.total()} for form, calls in held.items()}
             for model, held in by_model.items()
         },
         "mixed": [
@@ -86,7 +86,7 @@ def response_format_shares(asked: Mapping[tuple[str, str, str], int]) -> JSON:
 def warn_of_mixed_formats(measured: JSON) -> str:
     """Return a warning if the response-format mode changed during a run; otherwise an empty text."""
     changes = [
-        f"{each['model']} as {each['role']} ({', '.join(f'{calls:,} {rung}' for rung, calls in each['calls'].items())})"
+        f"{each['model']} as {each['role']} ({', '.join(f'{calls:,} {form}' for form, calls in each['calls'].items())})"
         for each in measured["mixed"]
     ]
     changed = "Conditions changed in this run: answers were asked for in more than one form: "

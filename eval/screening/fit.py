@@ -67,8 +67,8 @@ class ScreenerPromise(NamedTuple):
                 raise BadInput(f"{name}: {value} is not between 0 and 1; give a fraction, such as 0.05")
         if not 0 <= self.court_error < 1:
             raise BadInput(f"court_error: {self.court_error} is not from 0 to below 1; give a fraction, such as 0.05")
-        borne = max(self.missed_hate, self.false_alarms)
-        return AgreementPromise(1 - borne, self.level, self.missed_hate, self.false_alarms)
+        max_error_rate = max(self.missed_hate, self.false_alarms)
+        return AgreementPromise(1 - max_error_rate, self.level, self.missed_hate, self.false_alarms)
 
 
 class FittedScreener(NamedTuple):

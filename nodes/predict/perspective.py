@@ -26,7 +26,7 @@ from tribunal.nodes.channels import Like, says
 from tribunal.nodes.forms import REASON, Form, citing_form, one_of, same_form, text_bounds
 from tribunal.nodes.state import PanelState, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
-from tribunal.notes import Heard
+from tribunal.notes import PerspectiveBrief
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
@@ -65,7 +65,7 @@ class PerspectiveSeat(TypedDict, total=False):
     post: JSON
     context: JSON
     prompts: JSON | None
-    own: Annotated[JSON, Like(Heard), says("The perspective that speaks, and what it goes by.")]
+    own: Annotated[JSON, Like(PerspectiveBrief), says("The perspective that speaks, and what it goes by.")]
     examples: list[JSON]
     calls: list[JSON]
     outcome: JSON | None

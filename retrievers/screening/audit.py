@@ -195,8 +195,8 @@ def audit_as_json(screener: Screener) -> JSON:
             tests = _audit_tests(database, screener)
     shown = [
         {
-            **{"by": each.by, "kind": each.kind, "n": each.n, "wrong": each.wrong, "capital": each.betting_score},
-            "borne": max_error_rate(screener, each.by, each.kind),
+            **{"by": each.by, "kind": each.kind, "n": each.n, "wrong": each.wrong, "betting_score": each.betting_score},
+            "max_error_rate": max_error_rate(screener, each.by, each.kind),
         }
         for each in tests
     ]

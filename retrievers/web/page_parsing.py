@@ -23,7 +23,7 @@ from tribunal.schema import JSON
 from tribunal.text import one_line, wellformed, without_hidden
 
 
-def read_html(body: bytes, charset: str | None, seconds: float) -> PageText:
+def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:
     """Return what an HTML page says; of a charset that the server didn't declare, the page's own counts.
 
     Raises:
@@ -189,8 +189,8 @@ def _read_plain(body: bytes, charset: str | None, seconds: float) -> PageText:
 
 
 READERS: dict[str, Callable[[bytes, str | None, float], PageText]] = {
-    "text/html": read_html,
-    "application/xhtml+xml": read_html,
+    "text/html": extract_html,
+    "application/xhtml+xml": extract_html,
     "text/plain": _read_plain,
     "application/pdf": read_pdf,
 }

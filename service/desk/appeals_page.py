@@ -27,7 +27,7 @@ PAGE = 50
 
 @router.get("/appeals")
 async def list_appeals(visit: AnyVisit) -> Response:
-    """Show those that wait, those whose new trial is over first; or those that were decided."""
+    """Show the open appeals, first those whose new run has finished; or the decided ones."""
     appeals, decided, rows = visit.replica.appeals, visit.parameter("of") == "decided", []
     if decided:
         rows = await appeals.search({"status": "decided"}, before=visit.parameter("before") or None, limit=PAGE)
@@ -146,7 +146,7 @@ async def _render_reopen_form(visit: DeskVisit, case_id: str, result: FormResult
 
 @router.get("/second-opinions")
 async def list_opinions(visit: ReviewerVisit) -> Response:
-    """Show those that wait; for a lead, first those where two people differ."""
+    """Show the open second opinions; to a lead, first the disagreements."""
     opinions = visit.replica.second_opinions
     return visit.page(
         "opinions.html.jinja", title="Second opinions",

@@ -49,7 +49,7 @@ class NewBatch(Frozen):
 
 
 class RowCounts(Frozen):
-    """How many rows of a batch are how far."""
+    """The number of a batch's rows by status."""
 
     waiting: int = Field(default=0, description="their turn hasn't come", examples=[70])
     running: int = Field(default=0, description="being decided", examples=[10])
@@ -248,7 +248,7 @@ class BatchStore:
         return await self._store.fetch_rows(query)
 
     async def count_rows(self, batch_ids: Sequence[str]) -> Mapping[str, tuple[RowCounts, dict[str, int]]]:
-        """Return, for each of these batches, how many rows are how far, and those that are done by their outcome."""
+        """Return, for each of these batches, how many rows have each status, and of the finished ones each outcome."""
         parts = (cases.c.batch_id, cases.c.status, cases.c.outcome)
         query = select(*parts, func.count()).where(cases.c.batch_id.in_(batch_ids)).group_by(*parts)
         counts: dict[str, tuple[dict[str, int], dict[str, int]]] = {each: ({}, {}) for each in batch_ids}

@@ -28,8 +28,8 @@ from tribunal.times import DAY
 class TimeSpan(Frozen):
     """A time, in seconds of the epoch: from `since` to just before `until`."""
 
-    since: float = Field(description="its begin, in seconds of the epoch", examples=[1795330000.0])
-    until: float = Field(description="its end, which doesn't belong to it", examples=[1797922000.0])
+    since: float = Field(description="start, in seconds of the epoch", examples=[1795330000.0])
+    until: float = Field(description="end, exclusive, in seconds of the epoch", examples=[1797922000.0])
 
     @property
     def before(self) -> TimeSpan:
@@ -41,7 +41,7 @@ class DayFigures(Frozen):
     """What ended on a day (UTC)."""
 
     day: str = Field(description="the day", examples=["2026-11-22"])
-    posts: int = Field(default=0, description="posts whose trial ended, those that wait for a person among them")
+    posts: int = Field(default=0, description="posts that the models finished, including those to review")
     outcomes: dict[str, int] = Field(default_factory=dict, description="these by outcome", examples=[{"verdict": 118}])
     cost: float = Field(default=0.0, description="by the price table, new trials included; where it is known")
     cost_unknown: int = Field(default=0, description="cases whose cost isn't known: a model or the table has no price")
@@ -52,7 +52,7 @@ class AutomationFigures(Frozen):
 
     verdicts: int = Field(description="posts with a verdict", examples=[118])
     by_people: int = Field(description="those whose verdict in force is a person's", examples=[12])
-    share: float | None = Field(description="the part that no person decided, from 0 to 1", examples=[0.898])
+    share: float | None = Field(description="the fully automated share, from 0 to 1", examples=[0.898])
 
 
 class ChangeFigures(Frozen):
@@ -98,8 +98,8 @@ class OpenItems(Frozen):
 class OpenWork(Frozen):
     """What waits now, whatever time was asked for."""
 
-    court: OpenItems = Field(description="posts, for their trial")
-    reviews: OpenItems = Field(description="cases, for a person")
+    court: OpenItems = Field(description="posts waiting for the model")
+    reviews: OpenItems = Field(description="cases waiting for a moderator")
     appeals: OpenItems = Field(description="appeals that aren't decided")
     second_opinions: OpenItems = Field(description="second opinions that nobody has given")
     disagreements: OpenItems = Field(description="second opinions that differ, for a lead")

@@ -46,7 +46,7 @@ class VerdictGroup(Frozen):
     posts: int | None = Field(default=0, description="verdicts")
     hateful: int | None = 0
     by_people: int | None = Field(default=0, description="of the posts, those that a person decided")
-    automated_share: float | None = Field(default=None, description="the part that no person decided, from 0 to 1")
+    automated_share: float | None = Field(default=None, description="the fully automated share, from 0 to 1")
     changed: int | None = Field(default=0, description="decisions of people that put another category in its place")
     appeals: int | None = Field(default=0, description="appeals that were decided")
     turned: int | None = Field(default=0, description="of these, those that turned the decision round or changed it")
@@ -54,7 +54,7 @@ class VerdictGroup(Frozen):
 
 
 class AppealCounts(Frozen):
-    """Appeals (article 20): those that were made in this time, and those that wait now."""
+    """Appeals (article 20): how many were made in this time, and how many are open now."""
 
     made: int
     waiting: int

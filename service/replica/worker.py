@@ -199,7 +199,7 @@ class Worker:
         One that is not to be kept can't be held in the table: it waits here, and gives its place up meanwhile.
         """
         hold: Hold | None = None
-        is_decided, made_before = False, list[JSON]()
+        is_decided, earlier_calls = False, list[JSON]()
 
         async def decide(record: Record, calls: list[JSON]) -> bool:
             nonlocal hold, is_decided
@@ -217,12 +217,12 @@ class Worker:
             how = {"hold": decide if patient else None, "given_up": given_up, "allowance": allowance}
             result = await self._run_graph(held, events, observer, **how)
             made = list(result.calls) or [call.dump() for call in result.record.calls]
-            result = result.model_copy(update={"calls": (*made_before, *made)})
+            result = result.model_copy(update={"calls": (*earlier_calls, *made)})
             if patient and not is_decided:
                 await decide(result.record, made)
             if not patient or held.keep or hold is None:
                 return result, hold if hold is None or result.held else hold.model_copy(update={"begin_anew": True})
-            made_before += made
+            earlier_calls += made
             self.outages.end(held.id)
             self.outages.begin(held.id)
 

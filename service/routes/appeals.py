@@ -89,7 +89,7 @@ class AppealResource(BaseModel):
 class AppealFilters(api.PageQuery):
     """Which appeals are looked for."""
 
-    status: AppealStatus | None = Field(default=None, description="how far they are", examples=["waiting"])
+    status: AppealStatus | None = Field(default=None, description="their status", examples=["waiting"])
     kind: AppealKind | None = Field(default=None, description="appeals, or reopened cases", examples=["appeal"])
     result: AppealResult | None = Field(default=None, description="what was decided", examples=["reversed"])
     since: float | None = api.since_field("made")

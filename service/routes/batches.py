@@ -53,10 +53,10 @@ class BatchQuery(BaseModel):
 
 
 class Batch(BaseModel):
-    """A batch: a file of posts, and how far it is."""
+    """A batch: a file of posts, and its status."""
 
     id: str = Field(description="the batch's", examples=[api.BATCH_ID])
-    status: BatchStatus = Field(description="how far it is; held: no more is tried until `held_until`")
+    status: BatchStatus = Field(description="its status; held: no more posts are judged until `held_until`")
     created: api.Seconds = Field(description="when it was taken in, in seconds of the epoch")
     finished: api.Seconds | None = Field(default=None, description="when its last row was decided or cancelled")
     file: str = Field(description="what the file was called", examples=["posts.jsonl"])
@@ -68,7 +68,7 @@ class Batch(BaseModel):
         description="how many of its rows can't be judged, by reason; each is a failure among the others",
         examples=[{"neither text nor image": 1}],
     )
-    rows: RowCounts = Field(description="its posts by how far they are")
+    rows: RowCounts = Field(description="its posts by status")
     outcomes: dict[str, int] = Field(description="those that are done, by outcome", examples=[{"verdict": 20}])
     held: str | None = Field(default=None, description="why no more is tried now", examples=["this key's calls of …"])
     held_until: api.Seconds | None = Field(None, description="when it goes on by itself, in seconds of the epoch")
@@ -158,7 +158,7 @@ async def list_batches(replica: CurrentReplica, who: Reader, query: Annotated[Ba
 
 @router.get("/{batch_id}", responses=api.responses("not_found"))
 async def show_batch(batch_id: BatchId, replica: CurrentReplica, who: Reader) -> Batch:
-    """Say how far a batch is. A key sees its own batches; one with the scope audit sees all."""
+    """Show the status of a batch. A key sees its own batches; one with the scope audit sees all."""
     return (await _show_batches(replica, await _own_batch(replica, batch_id, who)))[0]
 
 

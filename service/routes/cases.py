@@ -51,7 +51,7 @@ class Claimed(BaseModel):
 
 
 class CaseResource(BaseModel):
-    """A case: what was asked, how far it is, and its record once it is done."""
+    """A case: the request, its status, and its record once it is done."""
 
     id: str = Field(description="the case's", examples=[api.CASE_ID])
     status: CaseStatus = Field(description="how far it is; waiting: a row of a batch whose turn hasn't come")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, event, pieces, schema_in
+from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, event, pieces, schema_in
 
 ENDS: tuple[str, ...] = ("/messages",)
 FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
@@ -18,9 +18,9 @@ _KINDS = {
 }
 
 
-def read(body: JSON, path: str) -> Asked:
+def read(body: JSON, path: str) -> RequestContent:
     form = body.get("output_config", {}).get("format")
-    asked = Asked(
+    asked = RequestContent(
         model=body["model"],
         temperature=body.get("temperature"),
         max_tokens=body.get("max_tokens"),

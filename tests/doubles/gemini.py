@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import unquote
 
-from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, event, pieces, schema_in
+from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, event, pieces, schema_in
 
 ENDS: tuple[str, ...] = (":generateContent", ":streamGenerateContent")
 FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
@@ -23,10 +23,10 @@ _STATUS = {
 }
 
 
-def read(body: JSON, path: str) -> Asked:
+def read(body: JSON, path: str) -> RequestContent:
     settings = body.get("generationConfig", {})
     form = {name: settings[name] for name in _FORMATS if name in settings} or None
-    asked = Asked(
+    asked = RequestContent(
         model=body.get("model") or unquote(path.rpartition("/")[2].partition(":")[0]),
         temperature=settings.get("temperature"),
         max_tokens=settings.get("maxOutputTokens"),

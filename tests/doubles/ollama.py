@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, pieces, schema_in
+from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, pieces, schema_in
 
 ENDS: tuple[str, ...] = ("/api/chat",)
 FINISH: dict[str, str] = {}
 STREAM = "application/x-ndjson"
 
 
-def read(body: JSON, path: str) -> Asked:
+def read(body: JSON, path: str) -> RequestContent:
     settings, form = body.get("options") or {}, body.get("format") or None
-    asked = Asked(
+    asked = RequestContent(
         model=body["model"],
         temperature=settings.get("temperature"),
         max_tokens=settings.get("num_predict"),

@@ -107,7 +107,8 @@ def test_a_run_over_the_posts_of_the_fit_is_told_that_it_flatters(tmp_path: Path
         options=RunOptions(warn=said.append),
     )
     assert said == [
-        "the threshold was fitted on these posts (table), so what is measured here of those that it accepts flatters it"
+        "the threshold was fitted on these posts (table), so what is measured here of those that it "
+        "accepts is optimistic"
     ]
 
 

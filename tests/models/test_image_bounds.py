@@ -173,15 +173,16 @@ async def test_a_frame_larger_than_its_picture_says_is_not_decoded(tmp_path: Pat
         await images.load_picture(str(tmp_path / "grown.gif"), 64)
 
 
-def _saved(format: str, **how: object) -> Callable[[], bytes]:
+def _save_as(format: str, **how: object) -> Callable[[], bytes]:
     return lambda: _plain(format, **how)
 
 
 @pytest.mark.parametrize(
     "made",
     [
-        _saved("PNG"), _saved("GIF"), _saved("BMP"), _saved("WEBP"), _saved("WEBP", lossless=True),
-        _saved("WEBP", exif=_exif()), _saved("JPEG"), _saved("JPEG", progressive=True), _saved("JPEG", exif=_exif()),
+        _save_as("PNG"), _save_as("GIF"), _save_as("BMP"), _save_as("WEBP"), _save_as("WEBP", lossless=True),
+        _save_as("WEBP", exif=_exif()), _save_as("JPEG"), _save_as("JPEG", progressive=True),
+        _save_as("JPEG", exif=_exif()),
     ],
     ids=["png", "gif", "bmp", "webp", "webp lossless", "webp extended", "jpeg", "jpeg progressive", "jpeg with exif"],
 )  # fmt: skip

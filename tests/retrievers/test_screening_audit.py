@@ -53,12 +53,12 @@ def test_what_processes_note_at_once_is_one_count_and_one_switch(tmp_path: Path)
     assert noted(look, [(0, 30), (15, 45)], wrong=50) == ["", ""]
     [held] = audit_as_json(look)["tests"]
     assert (held["by"], held["kind"], held["n"], held["wrong"]) == ("trial", "harmless", 45, 1)
-    assert held["capital"] < score_to_switch_off(look)
+    assert held["betting_score"] < score_to_switch_off(look)
     # No process notes enough to switch it off; all of them together do, and all know it from then on.
     noted(look, [(1_000, 1_004), (2_000, 2_004), (3_000, 3_004)], wrong=1)
     [held] = audit_as_json(look)["tests"]
     assert (held["n"], held["wrong"]) == (57, 13)
-    assert held["capital"] >= score_to_switch_off(look)
+    assert held["betting_score"] >= score_to_switch_off(look)
     assert "by trials, and at most 5.0% was promised" in switch_off_reason(look)
     reset_audit(look)
     assert (audit_as_json(look)["tests"], switch_off_reason(look)) == ([], "")

@@ -71,7 +71,7 @@ async def test_a_moderator_s_action_in_coop_is_their_decision(database: str, tmp
         removed = action("p-1", policies=[{"id": "x", "name": "Religious", "penalty": "HIGH"}])
         claimed = await client.post(f"/v1/cases/{ids[1]}/claim", json={"reviewer": "lee"})
         assert claimed.status_code == 200
-        assert "lee (a) has claimed it" in (await act(removed)).text
+        assert "lee (a) is reviewing this" in (await act(removed)).text
         await client.delete(f"/v1/cases/{ids[1]}/claim?reviewer=lee")
         assert (await act(removed)).json()["result"] == "decided"
         assert (await case_of(client, ids[1]))["review"]["action"] == "accept"

@@ -48,7 +48,7 @@ async def test_a_case_that_waits_is_shown_claimed_and_accepted(database: str) ->
         for path, asked in ((f"{at}/claim", {}), (f"{at}/decision", ACCEPT)):
             refused = await client.post(path, json={**asked, "reviewer": "lee"})
             assert refused.status_code == 409
-            assert "kim (operator) has claimed it" in refused.json()["error"]["message"]
+            assert "kim (operator) is reviewing this" in refused.json()["error"]["message"]
         done = (await client.post(f"{at}/decision", json={**ACCEPT, "reviewer": "kim"})).json()
         assert (done["outcome"], done["category"], done["review"]["action"]) == ("verdict", "Religious", "accept")
         assert done["review"]["reviewer"] == "kim (operator)"

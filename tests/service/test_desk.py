@@ -52,7 +52,7 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
         assert seen.buttons() == ["note"]
         refused = await lee.send("accept", note="mine, too")
         assert (refused.status, refused.value("note")) == (409, "mine, too")
-        assert refused.wrong.startswith("Kim (operator) has claimed it for")
+        assert refused.wrong.startswith("Kim (operator) is reviewing this (")
         done = await kim.send("accept", note="as I see it")
         assert (kim.case, done.heading) == (second["id"], "Post p-2")
         assert done.said == f"Accepted the model verdict of {first['id']}."
@@ -333,7 +333,7 @@ async def test_two_press_the_same_button_at_once(database: str) -> None:
         has_it = [number for number, page in enumerate(claims) if page.status == 200]
         assert sorted(page.status for page in claims) == [200] + [409] * 19
         [number] = has_it
-        assert all(f"R{number} (operator) has claimed it" in page.wrong for page in claims if page.status == 409)
+        assert all(f"R{number} (operator) is reviewing this" in page.wrong for page in claims if page.status == 409)
         words = [f"r{at}" for at in range(len(people))]
         changes = (each.send("change", category="NotHate", note=note) for each, note in zip(people, words, strict=True))
         sent = await asyncio.gather(*changes)

@@ -49,7 +49,7 @@ async def changed(database: str, key: str, **values: Any) -> None:
         await connection.execute(update(api_keys).where(api_keys.c.id == id_of(key)).values(**values))
 
 
-async def row_of(database: str, key: str) -> dict[str, Any]:
+async def key_row(database: str, key: str) -> dict[str, Any]:
     async with opened(database) as store:
         return dict(await store.fetch_row(select(api_keys).where(api_keys.c.id == id_of(key))) or {})
 
@@ -64,7 +64,7 @@ async def test_an_expired_key_is_refused_as_an_unknown_one_and_the_operator_is_t
     code, key, _ = await run("add", "shop", "--scope", "judge", "--expires", "90d", "--database", database)
     auditor = await key_of(database, "audit")
     assert code == 0
-    assert (await row_of(database, key))["expires"] == pytest.approx(time.time() + 90 * DAY, abs=600)
+    assert (await key_row(database, key))["expires"] == pytest.approx(time.time() + 90 * DAY, abs=600)
     revoked = await key_of(database, "judge")
     await run("revoke", id_of(revoked), "--database", database)
     async with serving(database) as client:
@@ -144,7 +144,7 @@ async def test_a_key_that_ends_lives_as_long_again_after_a_rotation(database: st
     now = time.time()
     await changed(database, key, created=now - 80 * DAY, expires=now + 10 * DAY)
     await rotated(database, key, "--overlap", "30d")
-    row = await row_of(database, key)
+    row = await key_row(database, key)
     assert row["expires"] == pytest.approx(now + 90 * DAY, abs=600)
     assert row["old_expires"] == now + 10 * DAY, "no rotation prolongs an old secret"
 

@@ -68,7 +68,7 @@ async def test_a_case_of_the_terminal_is_claimed_and_decided_at_the_desk(
         [entry] = await listed()
         assert (entry["thread"], entry["status"], entry["holder"]) == (case, "pending", "claimed by kim (operator)")
         late = await ran("review", "decide", case, "--accept", ends=2, reviewer="lee")
-        assert "kim (operator) has claimed it" in late
+        assert "kim (operator) is reviewing this" in late
         said = {"action": "change", "category": "Sexist", "reviewer": "kim", "note": "as I read it"}
         done = (await client.post(f"/v1/cases/{case}/decision?wait=60", json=said)).json()
         assert (done["outcome"], done["category"]) == ("verdict", "Sexist"), done
@@ -91,7 +91,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         shown = (await client.get(f"/v1/cases/{case}")).json()
         assert shown["claim"]["by"] == "kim"
         late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
-        assert (late.status_code, "kim has claimed it" in late.text) == (409, True)
+        assert (late.status_code, "kim is reviewing this" in late.text) == (409, True)
         own = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert own.status_code == 200, own.text
         await ran("review", "release", case, reviewer="kim")

@@ -48,7 +48,7 @@ async def test_another_person_decides_blind_and_a_lead_sees_that_they_differ(dat
         assert (refused.status_code, "decided this case" in refused.text) == (409, True)
         assert (await client.post(f"{where}/claim", json={"reviewer": "lee"})).status_code == 200
         other = await client.post(f"{where}/opinion", json={"category": "NotHate", "reviewer": "ada"})
-        assert (other.status_code, "lee (operator) has claimed it" in other.text) == (409, True)
+        assert (other.status_code, "lee (operator) is reviewing this" in other.text) == (409, True)
         wrong = await client.post(f"{where}/opinion", json={"category": "Nonsense", "reviewer": "lee"})
         assert (wrong.status_code, "'Nonsense'" in wrong.text) == (400, True)
         said = {"category": "NotHate", "note": "a quotation", "reviewer": "lee"}

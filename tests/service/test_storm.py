@@ -51,7 +51,7 @@ async def _is_degraded(one: Service) -> bool:
         return False
 
 
-async def _taken_in(replicas: Fleet, chance: random.Random, number: int, headers: JSON) -> str | None:
+async def _send_post(replicas: Fleet, chance: random.Random, number: int, headers: JSON) -> str | None:
     """The case of a post; None where it was refused since the day's budget is spent."""
     post = {"text": f"[[track=none]] Good morning, number {number}!", "post_id": f"p-{number}", "graph": "arcade"}
     once = {**headers, "Idempotency-Key": f"post-{number}"}
@@ -119,7 +119,7 @@ async def test_a_storm_loses_no_post_and_pays_for_no_call_over_the_budget(databa
 
             async def client() -> None:
                 for number in numbers:
-                    found[number] = await _taken_in(replicas, chance, number, headers)
+                    found[number] = await _send_post(replicas, chance, number, headers)
 
             await asyncio.gather(strike_in_turn(), *(client() for _ in range(CLIENTS)))
             cases = [case for case in found.values() if case is not None]
@@ -146,7 +146,7 @@ async def test_who_is_killed_in_an_outage_costs_no_post_no_call_and_no_reservati
         told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
         number = 2 if database.startswith("postgresql") else 1
         async with fleet(database, number, *OPTIONS, "--set", "max_calls=8", **told) as replicas:
-            cases = [await _taken_in(replicas, chance, each, headers) for each in range(posts)]
+            cases = [await _send_post(replicas, chance, each, headers) for each in range(posts)]
             while not await _is_degraded(replicas.replicas[0]):
                 await asyncio.sleep(0.1)
             await kill_a_replica(replicas, replicas.replicas[0])

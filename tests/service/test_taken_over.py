@@ -35,7 +35,7 @@ async def release(database: str, case: str, ends: int = 0) -> str:
     return done.output
 
 
-async def row_of(store: Store, case: str) -> dict[str, Any]:
+async def case_row(store: Store, case: str) -> dict[str, Any]:
     return (await store.fetch_row(select(cases).where(cases.c.id == case))) or {}
 
 
@@ -68,7 +68,7 @@ async def test_a_released_case_is_anybody_s_and_its_process_writes_nothing_more(
             await connection.execute(update(cases).where(cases.c.id == case).values(**values))
         assert await here.take_up(case, any_way_in=True) is None, "it is alive, as far as anybody can tell"
         assert await release(database, case) == f"{case}: taken from gone\n"
-        row = await row_of(store, case)
+        row = await case_row(store, case)
         assert (row["status"], row["owner"], row["attempt"]) == (status, None, 1)
         record = await tribunal.ajudge("Good morning!", graph="baseline", model="rehearsal")
         assert not await gone.finish(held, record), "its attempt counts no more"

@@ -44,7 +44,7 @@ class ContentFilter(Frozen):
     surer: float | None = Field(default=None, ge=0, le=1, description="at least so confident", examples=[0.5])
     less_sure: float | None = Field(default=None, ge=0, le=1, description="at most so confident", examples=[0.5])
     cluster: str | None = Field(
-        default=None, max_length=80, description="a case: those that wait with its words, image and policy",
+        default=None, max_length=80, description="find the cases to review with this case's text, image and policy",
         examples=["case-20261127-1a2b3c4d"],
     )  # fmt: skip
     text: str | None = Field(default=None, max_length=1000, description="words of the post", examples=["tea"])

@@ -249,7 +249,7 @@ def texts_of(record: Record) -> set[TextName]:
 
 
 async def store_texts(store: Store, connection: AsyncConnection, names: Set[TextName]) -> set[TextName]:
-    """Store those of these texts that aren't there yet, in the transaction that ends a case.
+    """Store the texts that are not stored yet, in the transaction that ends a case.
 
     Returns:
         those that are there now: this process has met the others' words nowhere. It has if it has made the record.

@@ -33,7 +33,7 @@ from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, notes
-from tribunal.times import new_id
+from tribunal.times import format_time_left, new_id
 
 # Nobody can claim a case for longer than a day; a minute more is for clocks that don't agree. A claim that is dated
 # further ahead was made by a clock that ran ahead, and counts for nothing.
@@ -243,7 +243,7 @@ def check_claim(row: JSON, noun: str, reviewer: str) -> None:
     left = claim_seconds_left(row["claimed_until"])
     if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
         seconds = max(1, round(left))
-        claimed = f"{noun}: {row['id']}: {row['claimed_by']} has claimed it for {seconds} s more"
+        claimed = f"{noun}: {row['id']}: {row['claimed_by']} is reviewing this ({format_time_left(left)})"
         raise Problem("conflict", claimed, retry_after=seconds)
 
 

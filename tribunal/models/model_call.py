@@ -165,7 +165,7 @@ class ModelCall:
         return held | ({"policy"} if question.depends_on_policy else set())
 
     def use_next_format(self) -> None:
-        """Ask for the form of the answer as the next rung of the ladder does."""
+        """Ask for the answer in the next response format."""
         self.response_format = RESPONSE_FORMATS[RESPONSE_FORMATS.index(self.response_format) + 1]
 
     def leave_out_image(self) -> None:

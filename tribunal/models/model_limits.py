@@ -361,9 +361,9 @@ class ModelLimits:
         return True
 
     def _learn_format(self, call: ModelCall) -> None:
-        role, rung = call.question.role.name, call.response_format
-        self._bare_500s[role, rung] = 0
-        if rung == RESPONSE_FORMATS[0]:
+        role, form = call.question.role.name, call.response_format
+        self._bare_500s[role, form] = 0
+        if form == RESPONSE_FORMATS[0]:
             self._refused_parts.pop(_part_key("format", call), None)
             self._confirmations.pop(role, None)
             return
@@ -371,7 +371,7 @@ class ModelLimits:
             call.format_confirmed = False
             self._confirmations[role] = self._confirmations.get(role, 0) + 1
         if "format" in call.refused or self._confirmations.get(role, 0) >= CONFIRMATIONS_NEEDED:
-            self.note_refusal("format", call).response_format = rung
+            self.note_refusal("format", call).response_format = form
 
 
 def _part_key(part: RequestPart, call: ModelCall) -> tuple[str, RequestPart]:

@@ -148,7 +148,7 @@ def _change_before_retry(call: ModelCall, registry: ModelRegistry, diagnosis: Di
         call.raise_temperature()
         call.warn(f"no answer in time at temperature 0, asked again at {call.temperature:g}")
     if diagnosis.bare_500 and call.response_format != "prompt":
-        # Some servers answer a format they don't know so, every time. Whether this one does is seen below the rung.
+        # Some servers answer a format they don't know so, every time. The next format shows whether this one does.
         call.server_errors += 1
         if registry.limits[call.model].count_bare_500(call) and call.server_errors >= 2:
             call.format_under_test = call.format_under_test or call.response_format

@@ -20,7 +20,7 @@ Events = tuple[list[bytes], list[bytes]]  # those that say an answer, and those 
 
 
 @dataclass
-class Asked:
+class RequestContent:
     """A request by its body, whatever its protocol.
 
     `messages` are (role, text), roles by their OpenAI names (system, user, assistant). `images` are the picture parts
@@ -59,7 +59,7 @@ class Asked:
 
 
 @dataclass(kw_only=True)
-class Request(Asked):
+class Request(RequestContent):
     """One request. Times are seconds of the machine's monotonic clock.
 
     `latency` is what the server was told to take. `finished` stays None while the request is under way; `status` stays

@@ -10,17 +10,17 @@ import struct
 import time
 from typing import Any
 
-from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, event, pieces, schema_in
+from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, event, pieces, schema_in
 
 ENDS: tuple[str, ...] = ("/chat/completions",)
 FINISH: dict[str, str] = {}
 STREAM = "text/event-stream; charset=utf-8"
 
 
-def read(body: JSON, path: str) -> Asked:
+def read(body: JSON, path: str) -> RequestContent:
     """Read a request."""
     form = body.get("response_format")
-    asked = Asked(
+    asked = RequestContent(
         model=body["model"],
         temperature=body.get("temperature"),
         max_tokens=body.get("max_completion_tokens", body.get("max_tokens")),

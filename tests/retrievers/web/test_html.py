@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.retrievers.web.page_parsing import read_html, read_page
+from tribunal.retrievers.web.page_parsing import extract_html, read_page
 from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
 
 ARTICLE = """<!doctype html><html lang="de-AT"><head><title>Ein Wort und seine Geschichte</title>
@@ -17,7 +17,7 @@ ARTICLE = """<!doctype html><html lang="de-AT"><head><title>Ein Wort und seine G
 
 
 def shown(inside: str) -> str:
-    return read_html(ARTICLE.format(inside).encode(), "utf-8", 10).text
+    return extract_html(ARTICLE.format(inside).encode(), "utf-8", 10).text
 
 
 async def test_an_article_becomes_text_with_its_title_language_and_date(reader: PageReader) -> None:
@@ -103,7 +103,7 @@ async def test_xhtml_with_a_declaration(reader: PageReader) -> None:
 
 def test_entities_are_not_expanded_beyond_html() -> None:
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY f SYSTEM "file:///etc/passwd">]>'
-    found = read_html(bomb + b"<html><body><p>Here: &b; &f; &amp; done</p></body></html>", None, 1)
+    found = extract_html(bomb + b"<html><body><p>Here: &b; &f; &amp; done</p></body></html>", None, 1)
     assert "root:" not in found.text
     assert "aaaa" not in found.text.replace('"aaaaaaaaaa"', "")
 
@@ -121,4 +121,4 @@ async def test_a_page_without_text(reader: PageReader, body: bytes) -> None:
 )
 def test_the_pages_own_charset_counts_when_the_server_names_none(meta: str) -> None:
     body = f"<html><head>{meta}</head><body><p>Слово и его история</p></body></html>".encode("cp1251")
-    assert "Слово и его история" in read_html(body, None, 1).text
+    assert "Слово и его история" in extract_html(body, None, 1).text
