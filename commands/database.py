@@ -49,7 +49,7 @@ def _list_contents(
     surer: Annotated[float | None, typer.Option(min=0, max=1, help="At least so confident.")] = None,
     less_sure: Annotated[float | None, typer.Option(min=0, max=1, help="At most so confident.")] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="CASE", help="Those that wait with this case's words, image and policy.")
+        str | None, typer.Option(metavar="CASE", help="Cases to review with this case's text, image and policy.")
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="WORDS", help="Words of the post.")] = None,
 ) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded
+from tribunal.testing.messages import JSON, RequestContent, Events, Reply, Request, encoded
 from tribunal.testing.openai import error
 
 __all__ = ["error"]
@@ -16,8 +16,8 @@ CATEGORIES = (
 )  # fmt: skip
 
 
-def read(body: JSON, path: str) -> Asked:
-    asked = Asked(model=body["model"])
+def read(body: JSON, path: str) -> RequestContent:
+    asked = RequestContent(model=body["model"])
     given = body["input"]
     parts: list[JSON] = [{"type": "text", "text": given}] if isinstance(given, str) else given
     asked.images.extend(part["image_url"]["url"] for part in parts if part["type"] == "image_url")
