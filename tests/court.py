@@ -52,7 +52,7 @@ def argument(words: str, stance: str, cue_id: str = "C1") -> dict[str, str]:
 Script = Callable[[Request], Reply | Fault]
 AsyncScript = Callable[[Request], Awaitable[Reply | Fault]]
 # Seconds after which a test that would wait for ever fails; no test takes so long.
-PATIENCE = 30
+PATIENCE = 120
 
 
 def court_script(*, explicit: bool = False, implicit: bool = True, **instead: Any) -> Script:
