@@ -13,11 +13,12 @@ from tribunal.cases.deciders import rule_of_policy
 from tribunal.cases.problem import Problem
 from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
+from tribunal.nodes.clauses import clause_list
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_page import CaseId, serve_image
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, LeadVisit, ReviewerVisit
 from tribunal.service.replica.appeals import NewAppeal
-from tribunal.service.replica.claims import deciders, may_be_same_person, policy_of_case
+from tribunal.service.replica.claims import deciders, may_be_same_person, policy_of_case, undo_seconds_left
 from tribunal.times import format_date
 
 router = APIRouter()
@@ -61,7 +62,13 @@ async def act_on_appeal(appeal_id: RowId, visit: ReviewerVisit) -> Response:
                 await appeals.release(appeal_id, person, who, lead=visit.leads)
             case "uphold" | "change" | "retry":
                 category = visit.form.get("category") or None if action == "change" else None
-                await appeals.decide(appeal_id, person, action, category=category, note=visit.text("note"), by=who)
+                clauses = () if action == "retry" else clause_list(visit.text("clauses"))
+                await appeals.decide(
+                    appeal_id, person, action, category=category, note=visit.text("note"), clauses=clauses, by=who,
+                    undo_seconds=replica.options.desk_undo,
+                )  # fmt: skip
+            case "undo":
+                await appeals.undo(appeal_id, person, replica.options.desk_lease, who)
             case _:
                 raise Problem("bad_input", "action: unknown; reload the page")
     except (Problem, BadInput) as error:
@@ -95,6 +102,8 @@ async def _render_appeal(visit: DeskVisit, appeal_id: str, result: FormResult) -
     return visit.page(
         "appeal.html.jinja", result=result, title=f"{what}: post {case['post_id'] or case['id']}", here="/appeals",
         row=row, record=record, tried=tried, trouble=trouble, claimed=claimed, mine=mine, rule=rule,
+        undo_seconds=int(undo_seconds_left(row, visit.person)), clauses=policy.clauses if policy else (),
+        cited=record.clauses if record else (),
         had_part=record is not None and any(may_be_same_person(visit.person, each) for each in deciders(record)),
         explained=record and _draw_case(visit, row, record, case, policy.source if policy else None, "case-"),
         tried_explained=tried and _draw_case(visit, row, tried, trial or {}, None, "trial-"),
@@ -165,29 +174,36 @@ async def show_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
 async def act_on_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
     """Do what the button says. Where that can't be done the page says why, and has what was typed."""
     opinions, person, who = visit.replica.second_opinions, visit.person, visit.who
+    undo_seconds, lease = visit.replica.options.desk_undo, visit.replica.options.desk_lease
     action, note, category = (visit.text(name) for name in ("action", "note", "category"))
     try:
         visit.check_lengths()
         match action:
             case "claim":
-                await opinions.claim(opinion_id, person, visit.replica.options.desk_lease, who)
+                await opinions.claim(opinion_id, person, lease, who)
                 return visit.go(f"/second-opinions/{opinion_id}")
             case "release":
                 await opinions.release(opinion_id, person, who)
             case "give":
                 if not category:
                     raise Problem("bad_input", "category: choose a category")
-                await opinions.give(opinion_id, person, category, note, who)
+                clauses = clause_list(visit.text("clauses"))
+                await opinions.give(opinion_id, person, category, note, who, clauses=clauses, undo_seconds=undo_seconds)
             case "keep" | "reopen" if visit.leads:
                 if action == "reopen" and not note:
                     raise Problem("bad_input", "note: say why the case is reopened")
                 reason = note if action == "reopen" else None
-                await opinions.settle(opinion_id, person, reason, visit.session.who.key_id, who)
+                key_id = visit.session.who.key_id
+                await opinions.settle(opinion_id, person, reason, key_id, who, undo_seconds=undo_seconds)
+            case "undo":
+                await opinions.undo(opinion_id, person, lease, who)
+                return visit.go(f"/second-opinions/{opinion_id}?said=undo")
             case _:
                 raise Problem("bad_input", "action: unknown; reload the page")
     except (Problem, BadInput) as error:
         return await _render_opinion(visit, opinion_id, FormResult.from_error(error, visit.form))
-    return visit.go(f"/second-opinions?said={action}")
+    undoable = f"/{opinion_id}" if undo_seconds and action != "release" else ""
+    return visit.go(f"/second-opinions{undoable}?said={action}")
 
 
 @router.get("/second-opinions/{opinion_id}/image")
@@ -204,5 +220,6 @@ async def _render_opinion(visit: DeskVisit, opinion_id: str, result: FormResult)
         row |= {"case_id": None, "first": None, "first_category": None}
     return visit.page(
         "opinion.html.jinja", result=result, title="Second opinion", here="/second-opinions", claimed=claimed,
-        mine=mine, row=row, post=shown["post"], rule=shown,
+        mine=mine, row=row, post=shown["post"], rule=shown, clauses=shown["clauses"],
+        undo_seconds=int(undo_seconds_left(row, visit.person)),
     )  # fmt: skip

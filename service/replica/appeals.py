@@ -61,6 +61,7 @@ class Appeals(ClaimStore):
 
     table, noun = appeals, "appeal"
     claimed_kind, released_kind = "appeal.claimed", "appeal.given_back"
+    answered_kind, undone_kind = "appeal.answered", "appeal.undone"
 
     def __init__(
         self, store: Store, outbox: Outbox, days: float, queued: asyncio.Event | None = None,
@@ -141,11 +142,22 @@ class Appeals(ClaimStore):
 
     async def decide(
         self, appeal_id: str, reviewer: str, action: Action, *, category: str | None = None, note: str = "",
-        clauses: Sequence[str] = (), by: Who = OPERATOR,
+        clauses: Sequence[str] = (), by: Who = OPERATOR, undo_seconds: float = 0.0, held: JSON | None = None,
     ) -> JSON:  # fmt: skip
         """Decide an appeal, or order a new trial, after which the same person decides; return the appeal's row.
 
         To decide the same once more changes nothing.
+
+        Args:
+            appeal_id: the appeal.
+            reviewer: who decides.
+            action: what they decide.
+            category: of a change: a category of the policy, by its name or its number.
+            note: why.
+            clauses: those of the policy that it rests on, by their ids.
+            by: who asks, for the audit log.
+            undo_seconds: for how long they can undo it; until then nothing of it takes effect.
+            held: the same decision as it lay in the appeal's row, of one that could be undone until now.
 
         Raises:
             Problem: there is none, it is decided, somebody else has it, its new trial is under way, this person has
@@ -168,31 +180,47 @@ class Appeals(ClaimStore):
             if category is not None:
                 after = chosen_outcome(policy, Record.model_validate(case["record"]), category)
         async with self._store.transaction() as connection:
-            case, appeal = await self._lock(connection, appeal_id)
+            case, appeal = await self._lock_answer(connection, appeal_id, held)
             if _is_repeated(appeal, reviewer, action, note, after):
                 return appeal
             self._check_may_decide(case, appeal, reviewer)
+            _check_is_another(case, after)
+            if action == "retry" and await self._had_trial(connection, appeal):
+                if appeal["note"] == note:  # ordered once more: the answer was lost on the way
+                    return appeal
+                raise Problem(
+                    "conflict", f"appeal: {appeal['id']}: had its new trial; uphold the decision, or change it"
+                )
+            if undo_seconds:
+                answer = {"action": action, "category": category, "note": note, "clauses": list(named)}
+                return await self._hold(connection, appeal_id, reviewer, answer, undo_seconds, by)
             if action == "retry":
                 row = await self._order_trial(connection, case, appeal, reviewer, note, by)
             else:
-                row = await self._write_decision(connection, case, appeal, reviewer, note, after, named, by)
+                at = held["at"] if held else time.time()
+                row = await self._write_decision(connection, case, appeal, reviewer, note, after, named, by, at)
         self._outbox.send()
         if action == "retry" and self._queued is not None:
             self._queued.set()
         return row
 
+    async def _carry_out(self, row_id: str, answer: JSON) -> None:
+        """Decide as a person did who may not undo it any more."""
+        given = {name: answer[name] for name in ("category", "note", "clauses")}
+        by = Who.model_validate(answer["by"])
+        await self.decide(row_id, answer["reviewer"], answer["action"], **given, by=by, held=answer)
+
     async def _write_decision(
         self, connection: AsyncConnection, case: JSON, appeal: JSON, reviewer: str, note: str, after: JSON | None,
-        clauses: Sequence[str], by: Who,
+        clauses: Sequence[str], by: Who, now: float,
     ) -> JSON:  # fmt: skip
-        record, now = Record.model_validate(case["record"]), time.time()
+        record = Record.model_validate(case["record"])
         result = "upheld" if after is None else appeal_result(record, after)
-        if after is not None and result == "upheld":
-            raise BadInput(f"category: {after['category']}: is what was decided already; uphold it")
         before = {"category": record.category, "hateful": record.hateful}
         outcome = {name: after[name] for name in before} if after else before
         row = await self._update(connection, appeal["id"], {
             "status": "decided", "reviewer": reviewer, "result": result, "note": note, "decided": now,
+            "clauses": list(clauses),
             "category_before": record.category, "hateful_before": record.hateful, **outcome, **NO_CLAIM,
         })  # fmt: skip
         decided = add_appeal(record, row, await _ended_trial(connection, row), after, clauses)
@@ -220,11 +248,6 @@ class Appeals(ClaimStore):
     async def _order_trial(
         self, connection: AsyncConnection, case: JSON, appeal: JSON, reviewer: str, note: str, by: Who
     ) -> JSON:
-        trial = await _ended_trial(connection, appeal)
-        if trial is not None and trial["outcome"] == "verdict":
-            if appeal["note"] == note:  # ordered once more: the answer was lost on the way
-                return appeal
-            raise Problem("conflict", f"appeal: {appeal['id']}: had its new trial; uphold the decision, or change it")
         trial_id, now = new_id(), time.time()
         against = {"reason": appeal["reason"], "context": appeal["context"]}
         same = {name: case[name] for name in ("key_id", "graph", "via", "post_id", "post_sha", "priority")}
@@ -241,6 +264,11 @@ class Appeals(ClaimStore):
         await announce_step(connection, self._outbox, "appeal.trial", row, case)
         await self._log(connection, by, "appeal.trial", row, reviewer=reviewer, trial=trial_id, note_sha=sha(note))
         return row
+
+    async def _had_trial(self, connection: AsyncConnection, appeal: JSON) -> bool:
+        """Return whether an appeal has had a new trial with a verdict."""
+        trial = await _ended_trial(connection, appeal)
+        return trial is not None and trial["outcome"] == "verdict"
 
     def _check_waits(self, row: JSON, reviewer: str) -> None:
         name = f"appeal: {row['id']}"
@@ -280,6 +308,12 @@ def _check_appealable(case: JSON) -> None:
         why = f"ended in a {case['outcome']}, so there is no decision; send the post again"
     if why is not None:
         raise Problem("conflict", f"case: {case['id']}: {why}")
+
+
+def _check_is_another(case: JSON, after: JSON | None) -> None:
+    """Check that a change is one; raise BadInput if it names the category that was decided before."""
+    if after is not None and appeal_result(Record.model_validate(case["record"]), after) == "upheld":
+        raise BadInput(f"category: {after['category']}: is what was decided already; uphold it")
 
 
 def _is_repeated(appeal: JSON, reviewer: str, action: Action, note: str, after: JSON | None) -> bool:

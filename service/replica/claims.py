@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -12,21 +13,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
-from tribunal.cases.waiting_cases import check_claim
+from tribunal.cases.waiting_cases import check_claim, names_of_person
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.probability import probability_by_person
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
 from tribunal.schema import JSON, Appealed, Record, Trial
-from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append
+from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
 
 NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
+NO_ANSWER: JSON = {"answer": None, "held_until": None}
+_LOG = logging.getLogger(__name__)
 
 
 class ClaimStore:
-    """The rows of a table that people claim.
+    """The rows of a table that people claim and decide on.
+
+    A decision that its person may undo lies in its row (`answer`) until its seconds are over. Then a replica carries it
+    out, and only now is anything written that others are told.
 
     Attributes:
         table: the table.
@@ -37,6 +43,8 @@ class ClaimStore:
     noun: ClassVar[str]
     claimed_kind: ClassVar[Kind]
     released_kind: ClassVar[Kind]
+    answered_kind: ClassVar[Kind]
+    undone_kind: ClassVar[Kind]
 
     def __init__(self, store: Store) -> None:
         """Keep the database."""
@@ -73,6 +81,72 @@ class ClaimStore:
             await self._log(connection, by, self.released_kind, row, reviewer=reviewer)
         return row
 
+    async def undo(self, row_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:
+        """Take back what this person has just decided on a row, which is theirs again for so many seconds.
+
+        Raises:
+            Problem: there is none, it is too late, or somebody else has decided.
+        """
+        async with self._store.transaction() as connection:
+            _, row = await self._lock(connection, row_id)
+            if undo_seconds_left(row, reviewer) <= 0:
+                raise Problem("conflict", f"{self.noun}: {row_id}: it is too late to undo this; nothing was changed")
+            values = {**NO_ANSWER, "claimed_by": reviewer, "claimed_until": time.time() + seconds}
+            row = await self._update(connection, row_id, values)
+            await self._log(connection, by, self.undone_kind, row, reviewer=reviewer)
+        return row
+
+    async def carry_out_due(self) -> None:
+        """Carry out the decisions that can't be undone any more; one that doesn't hold any more is dropped."""
+        columns = self.table.c
+        due = select(self.table).where(columns.held_until <= time.time(), columns.answer.is_not(None))
+        for row in await self._store.fetch_rows(due):
+            try:
+                await self._carry_out(row["id"], row["answer"])
+            except (Problem, BadInput) as error:
+                await self._drop_answer(row, str(error))
+
+    async def _carry_out(self, row_id: str, answer: JSON) -> None:
+        """Decide as a person did who may not undo it any more."""
+        raise NotImplementedError
+
+    async def _drop_answer(self, held: JSON, why: str) -> None:
+        """Let a row wait for a person again whose decision could not be carried out, unless it has been meanwhile."""
+        async with self._store.transaction() as connection:
+            _, row = await self._lock(connection, held["id"])
+            if row["answer"] == held["answer"]:
+                failed = {"trial_failed": why} if "trial_failed" in self.table.c else {}
+                row = await self._update(connection, row["id"], {**NO_ANSWER, **NO_CLAIM, **failed})
+                await self._log(connection, OPERATOR, self.undone_kind, row, reviewer=held["answer"]["reviewer"])
+                _LOG.warning("%s %s: its decision could not be carried out: %s", self.noun, row["id"], why)
+
+    async def _hold(
+        self, connection: AsyncConnection, row_id: str, reviewer: str, answer: JSON, seconds: float, by: Who
+    ) -> JSON:
+        """Write down what a person decides, which takes effect after so many seconds unless they undo it."""
+        now = time.time()
+        held = {**answer, "reviewer": reviewer, "at": now, "by": by.dump()}
+        until = {"held_until": now + seconds, "claimed_by": reviewer, "claimed_until": now + seconds}
+        row = await self._update(connection, row_id, {"answer": held, **until})
+        details = {name: answer[name] for name in ("action", "category", "clauses") if answer.get(name)}
+        await self._log(
+            connection, by, self.answered_kind, row, reviewer=reviewer, **details, note_sha=sha(answer["note"])
+        )
+        return row
+
+    async def _lock_answer(self, connection: AsyncConnection, row_id: str, held: JSON | None) -> tuple[JSON, JSON]:
+        """Return a case and its row as `_lock`, without the decision `held` that is carried out now, if one is.
+
+        Raises:
+            Problem: as `_lock`, or that decision was undone or carried out meanwhile.
+        """
+        case, row = await self._lock(connection, row_id)
+        if held is not None:
+            if row["answer"] != held:
+                raise Problem("conflict", f"{self.noun}: {row_id}: this decision was undone or has taken effect")
+            row = await self._update(connection, row_id, NO_ANSWER)
+        return case, row
+
     async def _lock(self, connection: AsyncConnection, row_id: str) -> tuple[JSON, JSON]:
         """Return a row and, before it, its case, which nobody else can change before the transaction ends.
 
@@ -98,6 +172,9 @@ class ClaimStore:
 
     def _check_waits(self, row: JSON, reviewer: str) -> None:
         """Check that a row waits for this person; raise Problem if it is decided or somebody else has claimed it."""
+        if row["answer"] is not None:
+            by = row["answer"]["reviewer"]
+            raise Problem("conflict", f"{self.noun}: {row['id']}: is being decided by {by} right now; look again soon")
         check_claim(row, self.noun, reviewer)
 
     async def _update(self, connection: AsyncConnection, row_id: str, values: JSON) -> JSON:
@@ -114,6 +191,13 @@ class ClaimStore:
     async def _log(self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object) -> None:
         entry = LogEntry(kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details})
         await append(connection, by, entry)
+
+
+def undo_seconds_left(row: JSON, reviewer: str | None = None) -> float:
+    """Return for how many seconds a decision can still be undone, by this reviewer if one is given; 0: it can't."""
+    if row["answer"] is None or (reviewer and row["answer"]["reviewer"] not in names_of_person(reviewer)):
+        return 0.0
+    return max(0.0, (row["held_until"] or 0.0) - time.time())
 
 
 async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:

@@ -199,6 +199,8 @@ class Replica:
             repeat(partial(batches.look_after, forgotten), takeover / 3, "batches could not be looked after"),
             repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),
             repeat(partial(announce_expiring_cases, self.store, outbox), _LONG_PAUSE, "webhooks could not be told"),
+            repeat(self.appeals.carry_out_due, _SHORT_PAUSE, "decisions on appeals could not be carried out"),
+            repeat(self.second_opinions.carry_out_due, _SHORT_PAUSE, "second opinions could not be carried out"),
             repeat(sender.delete_old, _LONG_PAUSE, "old messages could not be deleted"),
             repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
             repeat(self.retention.delete_old_rows, _LONG_PAUSE, "old rows could not be deleted"),

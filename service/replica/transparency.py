@@ -87,7 +87,7 @@ class TransparencyNumbers(Frozen):
     statements: StatementCounts
     by_category: list[VerdictGroup]
     by_language: list[VerdictGroup]
-    by_clause: list[VerdictGroup] = []
+    by_clause: list[VerdictGroup] = Field(default_factory=list)
     suppressed_below: int | None = None
 
 

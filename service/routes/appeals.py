@@ -83,6 +83,12 @@ class AppealResource(BaseModel):
     category: api.Category | None = Field(description="what was decided")
     hateful: bool | None = Field(description="the same")
     note: str = Field(description="why it was decided so", examples=["quoted to condemn it"])
+    clauses: list[str] = Field(
+        default_factory=list, description="the clauses of the policy that it rests on, by their ids", examples=[["1.1"]]
+    )
+    held_until: api.Seconds | None = Field(
+        default=None, description="when a decision of the desk takes effect, while whoever made it may undo it"
+    )
     decided: api.Seconds | None = Field(description="when, in seconds of the epoch")
 
 
@@ -106,6 +112,7 @@ class AppealPage(BaseModel):
 def appeal_of_row(row: JSON, trial: JSON | None = None) -> AppealResource:
     """Return an appeal of the store as the service shows it. Whoever may see the new trial gives its row, `trial`."""
     fields = {name: row[name] for name in AppealResource.model_fields if name != "trial"}
+    fields["clauses"] = row["clauses"] or []
     return AppealResource.model_validate({**fields, "trial": (trial or {}).get("record")})
 
 

@@ -91,6 +91,14 @@ class PolicyCategory(BaseModel):
     meaning: str = Field(description="what the policy says it is", examples=["nothing of the following"])
 
 
+class BlindClause(BaseModel):
+    """A clause of that policy."""
+
+    id: str = Field(description="by which it is cited", examples=["1.1"])
+    category: api.Category = Field(description="the category that it belongs to")
+    rule: str = Field(description="what it says", examples=["Nobody calls a group vermin."])
+
+
 class BlindCase(BaseModel):
     """What whoever gives a second opinion sees: nothing of what was decided, nor by whom."""
 
@@ -99,6 +107,7 @@ class BlindCase(BaseModel):
     definition: str = Field(description="what the policy says it is", examples=["Hate speech abuses people …"])
     exceptions: list[str] = Field(description="what it isn't", examples=[["It quotes hate to condemn it."]])
     categories: list[PolicyCategory] = Field(description="its categories")
+    clauses: list[BlindClause] = Field(default_factory=list, description="its clauses, which an opinion may cite")
 
 
 class SecondOpinion(BaseModel):
@@ -112,6 +121,12 @@ class SecondOpinion(BaseModel):
     second: api.Person | None = Field(description="who gave it")
     second_category: api.Category | None = Field(description="what they would decide")
     note: str = Field(description="why", examples=["quoted to condemn it"])
+    clauses: list[str] = Field(
+        default_factory=list, description="the clauses of the policy that it rests on", examples=[["1.1"]]
+    )
+    held_until: api.Seconds | None = Field(
+        default=None, description="when an opinion of the desk takes effect, while whoever gave it may undo it"
+    )
     given: api.Seconds | None = Field(description="when it was given")
     case_id: str | None = Field(default=None, description="for leads: the case", examples=[api.CASE_ID])
     first: api.Person | None = Field(default=None, description="for leads: who decided; court: no person")
@@ -142,6 +157,7 @@ class OpinionRequest(api.RequestBody):
 
     category: api.Category = Field(min_length=1, max_length=200, description="of the policy, by its name or its number")
     note: str = api.words_field("why", "quoted to condemn it", default="")
+    clauses: list[str] = api.CLAUSES
     reviewer: str | None = api.REVIEWER
 
 
@@ -166,7 +182,7 @@ def opinion_of_row(row: JSON, *, lead: bool, case: JSON | None = None) -> Second
     """Return a second opinion as it is shown: nobody sees what was decided first before the second was given."""
     hidden = () if lead and row["status"] != "waiting" else _FOR_LEADS
     fields = {name: row[name] for name in SecondOpinion.model_fields if name in row and name not in hidden}
-    return SecondOpinion.model_validate({**fields, "shown": case})
+    return SecondOpinion.model_validate({**fields, "clauses": row["clauses"] or [], "shown": case})
 
 
 @opinions.get("", responses=api.responses())
@@ -213,7 +229,9 @@ async def give_opinion(
 ) -> SecondOpinion:
     """Give a second opinion. It changes no decision. The same again gets the same; whoever comes second gets 409."""
     by = reviewer_name(who, body.reviewer)
-    row = await replica.second_opinions.give(opinion_id, by, body.category, body.note, who.audit_actor)
+    row = await replica.second_opinions.give(
+        opinion_id, by, body.category, body.note, who.audit_actor, clauses=body.clauses
+    )
     return opinion_of_row(row, lead=who.may("lead"))
 
 

@@ -34,7 +34,7 @@ _AT_ONCE = 100  # cases in one transaction
 _ERASED = "its words were erased"
 _OF_MESSAGE = (
     "id", "graph", "outcome", "category", "hateful", "confidence", "probability", "uncertain", "rehearsed",
-    "policy_sha", "link",
+    "policy_sha", "link", "clauses",
 )  # fmt: skip
 _AS_IT_IS: Any = object()
 # What is left of an outcome, a trial and a record: parts that hold no words of a post, of a person or of a model, and

@@ -39,6 +39,7 @@ COOP_EVENTS: tuple[EventType, ...] = ("case.decided", "appeal.decided")
 TEST = "webhook.test"  # no case: sent by hand, to one endpoint, whatever it asked for
 _OF_RECORD = (
     "post_id", "outcome", "category", "hateful", "confidence", "probability", "uncertain", "rehearsed", "explanation",
+    "clauses",
 )  # fmt: skip
 _WORDS = ("post_id", "explanation", "cancelled", "record", "reason")
 _OF_SOME = ("appeal", "reason", "by")  # fields that only some types of messages have
@@ -59,6 +60,7 @@ class AppealSummary(Frozen):
     result: Literal["upheld", "reversed", "changed"] | None = Field(default=None, description="once it is decided")
     category_before: str | None = None
     hateful_before: bool | None = None
+    clauses: tuple[str, ...] = Field(default=(), description="the clauses of the policy that it rests on, by their ids")
     note: str = Field(default="", description="why it was decided so: a person's words, which may quote the post")
     decided: float | None = None
 
@@ -79,6 +81,9 @@ class CaseMessage(Frozen):
     uncertain: bool | None = Field(default=None, description="false once a person has decided")
     decided_by: DecidedBy | None = Field(default=None, description=DECIDED_BY)
     rehearsed: bool | None = Field(default=None, description="whether the rehearsal model took part")
+    clauses: tuple[str, ...] = Field(
+        default=(), description="the clauses of the policy that the outcome rests on, by their ids"
+    )
     explanation: str | None = Field(default=None, description="a model's words, which may quote the post")
     policy_sha: str | None = None
     cancelled: str | None = Field(default=None, description="why it ended without an outcome")
@@ -100,7 +105,8 @@ class CaseMessage(Frozen):
 def appeal_message(appeal: JSON, graph: str, record: Record, link: str) -> CaseMessage:
     """Return the message of a step of an appeal, from its row and the case's record as they are now."""
     _, told = decision_message(appeal["case_id"], graph, record, record.dump(), link)
-    inside = AppealSummary.model_validate({name: appeal[name] for name in AppealSummary.model_fields})
+    fields = {name: appeal[name] for name in AppealSummary.model_fields}
+    inside = AppealSummary.model_validate({**fields, "clauses": appeal["clauses"] or ()})
     return told.model_copy(update={"appeal": inside})
 
 
@@ -159,6 +165,7 @@ def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | N
     """Return what Coop would send; None where it would send nothing: a post that isn't hateful asks for no action."""
     item = {"id": told.post_id or told.id, "typeId": target.item_type}
     custom = {"case": told.id, "link": told.link, "graph": told.graph, "rehearsed": told.rehearsed}
+    custom |= {"clauses": list(told.clauses)}
     if event == "appeal.decided" and (appeal := told.appeal) is not None:
         return {
             "appealId": appeal.id,

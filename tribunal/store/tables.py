@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0006"  # of these tables: the last of the migrations
+VERSION = "0007"  # of these tables: the last of the migrations
 
 
 @unique
@@ -31,6 +31,16 @@ def _table(name: str, *columns: Column[Any]) -> Table:
 
 def _claim() -> tuple[Column[Any], Column[Any]]:
     return Column("claimed_by", Text, comment="the person who has it before them"), Column("claimed_until", Double)
+
+
+def _person_decides() -> tuple[Column[Any], ...]:
+    return (
+        *_claim(),
+        # What a person decides, and when it takes effect; they may undo it before.
+        Column("answer", JSON(none_as_null=True), info={"erased": None}),
+        Column("held_until", Double, info={"erased": None}),
+        Column("clauses", JSON(none_as_null=True), comment="the ids of the clauses that the decision rests on"),
+    )
 
 
 def _case_id(**given: Any) -> Column[Any]:
@@ -176,7 +186,7 @@ appeals = _table(
     Column("reason", Text, nullable=False, info={"erased": ""}),
     Column("context", Text, nullable=False, comment="what is new", info={"erased": ""}),
     Column("status", Text, nullable=False, comment="waiting, trying, tried or decided"),
-    *_claim(),
+    *_person_decides(),
     Column("reviewer", Text, comment="who ordered the new trial, and then who decided"),
     Column("trial_id", Text, comment="the case that is the new trial"),
     Column("trial_ordered", Double),
@@ -190,6 +200,7 @@ appeals = _table(
     Column("decided", Double),
 )
 _index("appeals_open", appeals.c.case_id, unique=True, where=appeals.c.decided.is_(None))
+_index("appeals_held", appeals.c.held_until, where=appeals.c.held_until.is_not(None))
 _index("appeals_of_case", appeals.c.case_id, appeals.c.created)
 _index("appeals_by_status", appeals.c.status, appeals.c.created)
 
@@ -201,7 +212,7 @@ second_opinions = _table(
     Column("first", Text, nullable=False, comment="who decided: a person, or the court"),
     Column("first_category", Text, nullable=False),
     Column("status", Text, nullable=False, comment="waiting, agreed, disagreed or settled"),
-    *_claim(),
+    *_person_decides(),
     Column("second", Text, comment="who gave it"),
     Column("second_category", Text),
     Column("note", Text, nullable=False, info={"erased": ""}),
@@ -211,14 +222,11 @@ second_opinions = _table(
     Column("appeal_id", Text, comment="of the case that was reopened for it"),
 )
 _index("second_opinions_by_status", second_opinions.c.status, second_opinions.c.created)
+_index("second_opinions_held", second_opinions.c.held_until, where=second_opinions.c.held_until.is_not(None))
 _index("second_opinions_by_time", second_opinions.c.given)
 
 # One secret a purpose, made by whichever replica needs it first.
-secrets = _table(
-    "secrets",
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+secrets = _table("secrets", Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 
 contents = _table(
     "contents",
@@ -246,11 +254,8 @@ notes = _table(
     Column("words", Text, nullable=False, info={"erased": ""}, comment="their own, which may quote the post"),
 )
 
-replicas = _table(
-    "replicas",
-    Column("id", Text, primary_key=True),
-    Column("seen", Double, nullable=False, comment="its last sign of life"),
-)
+# `seen` is its last sign of life.
+replicas = _table("replicas", Column("id", Text, primary_key=True), Column("seen", Double, nullable=False))
 
 api_keys = _table(
     "api_keys",

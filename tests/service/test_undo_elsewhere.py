@@ -1,0 +1,115 @@
+"""Undo of what is decided on an appeal, and of a second opinion: as of a case, nobody is told before it takes effect."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+from sqlalchemy import Table, update
+
+from tests.service.at_desk import ALL, post, somebody
+from tests.service.conftest import opened, serving
+from tribunal.schema import JSON
+from tribunal.store import audit as audit_log
+from tribunal.store.engine import Store
+from tribunal.store.tables import appeals, deliveries, second_opinions
+
+KEPT = {**ALL, "desk_undo": 600.0, "second_opinions": 1.0}
+
+
+async def decided_by_kim(client: httpx.AsyncClient) -> str:
+    """The address of a case that kim has decided."""
+    at = f"/v1/cases/{(await post(client, 'one: a post', post_id='p-1'))['id']}"
+    said = {"action": "change", "category": "Racist", "note": "why", "reviewer": "kim"}
+    assert (await client.post(f"{at}/decision?wait=60", json=said)).json()["category"] == "Racist"
+    return at
+
+
+async def in_effect(client: httpx.AsyncClient, store: Store, table: Table, at: str, status: str) -> JSON:
+    """What a decision came to, once its seconds are over."""
+    async with store.transaction() as connection:
+        await connection.execute(update(table).values(held_until=1.0))
+    while (now := (await client.get(at)).json())["status"] != status:
+        await asyncio.sleep(0.05)
+    found: JSON = now
+    return found
+
+
+async def messages(store: Store) -> list[Any]:
+    rows = await store.fetch_rows(deliveries.select().order_by(deliveries.c.id))
+    return [json.loads(row["body"]) for row in rows]
+
+
+async def test_an_appeal_s_outcome_is_told_to_nobody_before_it_can_be_undone_no_more(database: str) -> None:
+    async with serving(database, **KEPT) as client, opened(database) as store:
+        await client.post("/v1/webhooks", json={"url": "https://example.org/hook", "events": ["appeal.decided"]})
+        at = await decided_by_kim(client)
+        against = {"appellant": "user-7", "reason": "It is a song."}
+        where = (await client.post(f"{at}/appeal", json=against)).headers["location"]
+        lee, ada = somebody(client.app), somebody(client.app)  # type: ignore[attr-defined]
+        await lee.sign_in(named="lee")
+        await ada.sign_in(named="ada")
+        here = f"/desk/appeals/{where.rpartition('/')[2]}"
+        await lee.get(here)
+        refused = await lee.send("change", at="/appeals/", category="NotHate", note="a song", clauses="1.2, 9.9")
+        assert refused.wrong.startswith("Clauses: '9.9': is none of the policy h-vli; they are 1.1, 1.2")
+        page = await lee.send("change", at="/appeals/", category="NotHate", note="a misclick", clauses="1.2")
+        assert "Nobody is told for" in page.words
+        assert "Decided by lee (operator), and can still be undone" in (await ada.get(here)).words
+        assert ada.page.buttons() == [], "it isn't theirs to undo or to decide"
+        said = {"action": "uphold", "reviewer": "ada"}
+        late = await client.post(f"{where}/decision", json=said)
+        assert (late.status_code, "is being decided by lee (operator)" in late.text) == (409, True)
+        held = (await client.get(where)).json()
+        assert (held["status"], held["result"], held["held_until"] is None) == ("waiting", None, False)
+        assert (await client.get(at)).json()["record"]["category"] == "Racist"
+        page = await lee.send("undo", at="/appeals/")
+        assert page.said == "Undone. The appeal waits for you again."
+        assert (await client.get(where)).json()["held_until"] is None
+        await lee.send("change", at="/appeals/", category="NotHate", note="a song", clauses="1.2")
+        assert await messages(store) == []
+    async with serving(database, **KEPT) as client, opened(database) as store:  # it survives a restart
+        done = await in_effect(client, store, appeals, where, "decided")
+        assert (done["result"], done["reviewer"], done["clauses"]) == ("reversed", "lee (operator)", ["1.2"])
+        record = (await client.get(at)).json()["record"]
+        assert (record["category"], record["clauses"], record["explanation"]) == ("NotHate", ["1.2"], "a song")
+        [told] = await messages(store)
+        assert (told["data"]["clauses"], told["data"]["appeal"]["clauses"]) == (["1.2"], ["1.2"])
+        entries = [audit_log.readable(row) for row in await audit_log.page(store, subject=at.rpartition("/")[2])]
+        kinds = [each["kind"] for each in entries if each["kind"].startswith("appeal.")]
+        assert kinds == ["appeal.answered", "appeal.undone", "appeal.answered", "appeal.decided"]
+        eve = somebody(client.app)  # type: ignore[attr-defined]
+        await eve.sign_in(named="eve")
+        assert "clauses 1.2" in (await eve.get(here)).words
+
+
+async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(database: str) -> None:
+    async with serving(database, **KEPT) as client, opened(database) as store:
+        await client.post("/v1/webhooks", json={"url": "https://example.org/hook", "events": ["case.reopened"]})
+        await decided_by_kim(client)
+        [asked] = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        where = f"/v1/second-opinions/{asked['id']}"
+        named = [each["id"] for each in (await client.get(where)).json()["shown"]["clauses"]]
+        assert named[:2] == ["1.1", "1.2"]
+        wrong = await client.post(f"{where}/opinion", json={"category": "NotHate", "clauses": ["9"], "reviewer": "lee"})
+        assert (wrong.status_code, "clauses: '9': is none of the policy h-vli" in wrong.text) == (400, True)
+        lee = somebody(client.app)  # type: ignore[attr-defined]
+        await lee.sign_in(named="lee")
+        await lee.get(f"/desk/second-opinions/{asked['id']}")
+        page = await lee.send("give", at="second-opinions", category="Sexist", note="a misclick")
+        assert ("Nobody is told for" in page.words, (await client.get(where)).json()["status"]) == (True, "waiting")
+        page = await lee.send("undo", at="second-opinions")
+        assert page.said == "Undone. It waits for you again."
+        await lee.send("give", at="second-opinions", category="NotHate", note="a song", clauses="1.2")
+        done = await in_effect(client, store, second_opinions, where, "disagreed")
+        assert (done["second_category"], done["clauses"], done["held_until"]) == ("NotHate", ["1.2"], None)
+        await lee.get(f"/desk/second-opinions/{asked['id']}")
+        await lee.send("reopen", at="second-opinions", note="look again")
+        assert ((await client.get(where)).json()["status"], await messages(store)) == ("disagreed", [])
+        await lee.send("undo", at="second-opinions")
+        await lee.send("reopen", at="second-opinions", note="look again")
+        done = await in_effect(client, store, second_opinions, where, "settled")
+        assert [each["type"] for each in await messages(store)] == ["case.reopened"]
+        assert done["appeal_id"] is not None
