@@ -23,6 +23,7 @@ from tribunal.commands.run_options import (
     with_engine,
     with_posts,
 )
+from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
@@ -195,7 +196,11 @@ def batch(
     ],
     graph: Graph = "tribunal",
     columns: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE=NAME", help="The column of text, id, image, language, earlier.")
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME",
+            help="The column of text, id, image, language, earlier, author (of which a kept case has a hash).",
+        ),
     ] = None,
     in_flight: shared.InFlight = 16,
     retry: shared.Retry = None,
@@ -221,6 +226,8 @@ def batch(
     from tribunal.eval.batch import find_output
 
     kept = keep_options("batch", keep, keep_text, review=bool(settings.get("review")), database=database)
+    if kept is None and any(each.startswith("author=") for each in columns or ()):
+        raise BadInput("columns: author: is noted with kept cases alone; give --keep or --review, or leave it out")
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
     with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
         tally = run_batch(

@@ -43,6 +43,10 @@ def judge(
         list[str] | None,
         typer.Option(metavar="TEXT", help="An earlier post of the conversation; once for each, the oldest first."),
     ] = None,
+    author: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Who posted it, by your id; a kept case has a keyed hash of it, and no more."),
+    ] = None,
     as_json: AsJson = False,
     trace: Annotated[bool, typer.Option(help="Show every prompt and raw answer, on standard error.")] = False,
     explain: Annotated[
@@ -77,6 +81,8 @@ def judge(
             raise BadInput("trace: is given by --trace and by --set; give it once")
         settings["trace"] = True
     kept = keep_options("command", keep, keep_text, review=bool(settings.get("review")), database=database)
+    if author is not None and kept is None:
+        raise BadInput("author: is noted with a kept case alone; give --keep or --review, or leave it out")
     if explain:
         check_output_file(explain)
     load_seats(graph, settings)
@@ -92,6 +98,7 @@ def judge(
             listen=printer.listen,
             keep=kept,
             database=database,
+            author=author,
         )
         record = run_until_stopped(
             _wait_for_servers(case, wait),

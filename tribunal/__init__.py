@@ -67,6 +67,7 @@ async def ajudge(
     post_id: str | None = None,
     language: str | None = None,
     earlier: Sequence[str] = (),
+    author: str | None = None,
     keep: bool | None = None,
     keep_text: bool | None = None,
     config: RunnableConfig | None = None,
@@ -82,6 +83,7 @@ async def ajudge(
         post_id: what to call it; by default an id made from what it holds.
         language: such as `en`.
         earlier: earlier posts of its conversation, the oldest first; they are read, and not decided on.
+        author: your id of whoever posted it; a kept case has a keyed hash of it, and no more.
         keep: whether the verdict is kept in the service's database (docs/records.md); None: as TRIBUNAL_KEEP says, else
             with `review` alone.
         keep_text: whether its words are kept too.
@@ -97,7 +99,8 @@ async def ajudge(
     from tribunal.cases.session import judge_post
 
     options = _case_options(graph, keep, keep_text, settings)
-    return await judge_post(text, image, post_id=post_id, language=language, earlier=earlier, config=config, **options)
+    post: Any = {"post_id": post_id, "language": language, "earlier": earlier, "author": author}
+    return await judge_post(text, image, config=config, **post, **options)
 
 
 def _case_options(
@@ -179,7 +182,7 @@ async def trial(text: str | None = None, **given: Any) -> AsyncGenerator[dict[st
     """
     from tribunal.cases.session import stream_post
 
-    of_case = ("image", "post_id", "language", "earlier", "config")
+    of_case = ("image", "post_id", "language", "earlier", "author", "config")
     post = {name: given.pop(name) for name in of_case if name in given}
     options = {name: given.pop(name) for name in ("graph", "keep", "keep_text") if name in given}
     async with aclosing(stream_post(text, **post, **_case_options(**options, settings=given))) as case:

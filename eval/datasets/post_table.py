@@ -17,7 +17,7 @@ from tribunal.eval.datasets.dataset import Dataset, file_exists
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
 from tribunal.eval.datasets.stored_data import copy_images
-from tribunal.eval.datasets.table import ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
+from tribunal.eval.datasets.table import POST_ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
 from tribunal.eval.datasets.table_files import TableFiles
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
 from tribunal.schema import JSON
@@ -85,7 +85,7 @@ class PostTable(Dataset):
                 one that others have.
         """
         by_file = [(table, self._read_columns(table)) for table in self.tables.files]
-        roles = columns_by_role(self, list(dict.fromkeys(chain(*(names for _, names in by_file)))), ROLES)
+        roles = columns_by_role(self, list(dict.fromkeys(chain(*(names for _, names in by_file)))), POST_ROLES)
         for table, names in by_file:
             lacks = [(column, role) for role, column in roles.items() if column not in names]
             # Objects need not have every field, and of an empty file it isn't known.

@@ -36,6 +36,7 @@ class Sample(Frozen):
     image_missing: bool = Field(default=False, description="its set names an image for it, which isn't there")
     language: str | None = None
     earlier: tuple[str, ...] = Field(default=(), description="earlier posts of its conversation, the oldest first")
+    author: str | None = Field(default=None, description="whose post it is; only a keyed hash of it is ever kept")
     gold: Gold | None = None
     group: str = Field(default="", description="posts of one group say the same, so they should get the same verdict")
     fields: JSON = Field(default_factory=dict)

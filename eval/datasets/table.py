@@ -18,6 +18,7 @@ from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, dro
 from tribunal.text import parse_json, wellformed
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")
+POST_ROLES = (*ROLES, "author")  # of a table of posts to be decided, too
 _NAMED = 10  # splits that an error names
 _KEPT = ("group", "split")  # roles whose columns stay fields of the set, too
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
@@ -82,9 +83,12 @@ def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...
         image=row.optional_text(columns.get("image")) or None,
         language=row.optional_text(columns.get("language")) or None,
         earlier=earlier,
+        author=row.optional_text(columns.get("author")) or None,
         gold=gold,
         group=row.optional_text(columns.get("group")),
-        fields=_other_fields(row, used={each for role, each in columns.items() if role in ROLES and role not in _KEPT}),
+        fields=_other_fields(
+            row, used={each for role, each in columns.items() if role in POST_ROLES and role not in _KEPT}
+        ),
     )
 
 

@@ -175,8 +175,9 @@ class PostDecider:
         try:
             database = self._job.keep.database if self._job.keep else None
             return await judge_post(
-                **sample.post, graph=graph, context=context, database=database, config=self._job.config
-            )
+                **sample.post, graph=graph, context=context, database=database, config=self._job.config,
+                author=sample.author,
+            )  # fmt: skip
         except WrongState as error:  # of a case that is on its way to a person
             return record_of_unusable_post(sample, graph, context, f"{error} (graph {graph})", "wrong_state")
         except BadInput as error:
@@ -198,7 +199,7 @@ class PostDecider:
         from tribunal.cases.record_rows import keep_record
 
         money = None if costs is None else sum(costs)
-        kept = await keep_record(self._job.keep, record, sample.post, settings, money)
+        kept = await keep_record(self._job.keep, record, sample.post, settings, money, sample.author)
         self.unkept_verdicts += kept.kept is None
         return kept
 

@@ -71,6 +71,9 @@ class CoopInput(BaseModel):
         examples=[{"type": "STRING", "value": "Good morning!"}],
     )
     contentId: str | None = Field(default=None, max_length=200, description="the item's id in Coop", examples=["i-1"])
+    userId: str | None = Field(
+        default=None, max_length=200, description="whose item it is; only a keyed hash of it is kept", examples=["u-7"]
+    )
 
 
 class CoopOutputType(BaseModel):
@@ -95,7 +98,8 @@ class CoopResult(BaseModel):
 @router.post("/v1/signals/coop", responses=responses("busy", "undecided", "late"))
 async def signal_for_coop(body: CoopInput, request: Request, replica: CurrentReplica, who: Judge) -> CoopResult:
     """Decide on what Coop gives a signal. Without a verdict there is no score but an error."""
-    scored = await score_posts(request, replica, who, [_post_of(body)], replica.intake.settings_for({}))
+    settings = replica.intake.settings_for({})
+    scored = await score_posts(request, replica, who, [_post_of(body)], settings, author=body.userId)
     [case_id], [record] = scored.case_ids, scored.records
     return CoopResult(
         score=score_of(record),

@@ -12,7 +12,7 @@ import csv
 import io
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import IO, Literal, NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
+from tribunal.cases.author_history import load_author_hash
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
 from tribunal.errors import BadInput
@@ -31,6 +32,7 @@ from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import OPERATOR, Who
+from tribunal.store.engine import Store
 from tribunal.trust import check_image, for_an_agent
 from tribunal.unused_settings import refuse_unused_settings
 
@@ -52,9 +54,9 @@ class Upload(NamedTuple):
 class Uploads:
     """Takes files in, a few at a time, and looks through one at a time."""
 
-    def __init__(self, options: ServiceOptions, batches: BatchStore) -> None:
+    def __init__(self, options: ServiceOptions, store: Store, batches: BatchStore) -> None:
         """Begin without an upload."""
-        self._options, self._batches = options, batches
+        self._options, self._store, self._batches = options, store, batches
         self._places = asyncio.Semaphore(_AT_A_TIME)
         self._one = asyncio.Lock()
 
@@ -98,6 +100,7 @@ class Uploads:
             try:
                 most = self._options.batch_rows
                 posts, given = await asyncio.to_thread(inspect_upload, upload.path, wanted["columns"], most)
+                given = [name for name in given if name != posts.roles.get("author")]
                 new = NewBatch(
                     **wanted, file=upload.name, sha256=upload.sha256, given=given, left_out=dict(posts.problems)
                 )
@@ -107,7 +110,8 @@ class Uploads:
 
     async def _write_rows(self, posts: PostTable, new: NewBatch, key_id: str, key: str | None, by: Who) -> str:
         begun, batch_id = await self._batches.begin(new, key_id), ""
-        rows, place = _batch_rows(posts, new.columns), 0
+        author_hash = await load_author_hash(self._store) if new.keep and "author" in posts.roles else None
+        rows, place = _batch_rows(posts, new.columns, author_hash), 0
         try:
             while chunk := await asyncio.to_thread(lambda: list(islice(rows, _CHUNK))):
                 await self._batches.add_rows(begun, new, key_id, chunk, place)
@@ -162,8 +166,13 @@ class _SentRows(PostTable):
 POST_BY_ROLE = {"id": "post_id", "text": "text", "image": "image", "language": "language", "earlier": "earlier"}
 
 
-def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[JSON]:
-    """Give the rows of a file as they are written down: the post, as a graph takes it, and the other columns."""
+def _batch_rows(
+    posts: PostTable, columns: Mapping[str, str], author_hash: Callable[[str], str] | None
+) -> Iterator[JSON]:
+    """Give the rows of a file as they are written down: the post, as a graph takes it, and the other columns.
+
+    In place of the author's id there is its hash, or nothing without an `author_hash`.
+    """
     for sample in posts:
         post = {
             "text": sample.text, "image": sample.image, "post_id": sample.id, "language": sample.language,
@@ -172,9 +181,13 @@ def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[JSON]:
         # A cell that the post holds just as it was is not kept twice.
         kept = {columns.get(role) or role: post[name] for role, name in POST_BY_ROLE.items()}
         twice = {name for name, value in kept.items() if value and sample.cells.get(name) == value}
+        twice |= {posts.roles.get("author", "")}
         fields = {name: cell for name, cell in sample.cells.items() if name not in twice}
         fields |= {name: None for name, value in kept.items() if value and name not in sample.cells}
-        yield {"post": {name: value for name, value in post.items() if value}, "fields": fields}
+        author_sha = author_hash(sample.author) if author_hash and sample.author else None
+        yield {
+            "post": {name: value for name, value in post.items() if value}, "fields": fields, "author_sha": author_sha
+        }  # fmt: skip
 
 
 # What the readers don't bound, since on the command line the file is the operator's own. What they say better

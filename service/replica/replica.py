@@ -72,7 +72,7 @@ class Replica:
         self.near_copies = NearCopies(store)
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.outages.wakes += [self.queued, self.feeder.wake]
-        self.uploads = Uploads(options, self.batches)
+        self.uploads = Uploads(options, store, self.batches)
         self.coop_key = load_coop_key(options.coop_key) if options.coop_key else None
         self.retention = Retention(store, case_store.replica, options)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work

@@ -28,7 +28,10 @@ _TABLES: JSON = {
 }
 BatchId = Annotated[str, api.id_path("batch", api.BATCH_ID)]
 Settings = Annotated[dict[str, Any], Field(examples=[{"rounds": 2}])]
-_COLUMNS = "the column of text, id, image, language, earlier, where it isn't called so"
+_COLUMNS = (
+    "the column of text, id, image, language, earlier, author, where it isn't called so; of an author only a keyed "
+    "hash is kept, and the results have no such column"
+)
 _KEEP = "false: the batch is deleted some time after its end; without it, or true: when you delete it"
 
 

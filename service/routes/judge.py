@@ -141,7 +141,7 @@ async def make_case(body: JudgeRequest, replica: Replica) -> NewCase:
     graph = check_graph(body.graph, replica.options)
     await replica.intake.check_image(body.image)
     post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
-    author_sha = await hash_author(replica.store, body.author) if body.author and body.keep else None
+    author_sha = await hash_author(replica.store, body.author if body.keep else None)
     settings = replica.intake.settings_for(body.settings)
     return NewCase(graph=graph, post=post, settings=settings, keep=body.keep, author_sha=author_sha)
 

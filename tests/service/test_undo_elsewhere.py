@@ -1,4 +1,4 @@
-"""Undo of what is decided on an appeal, and of a second opinion: as of a case, nobody is told before it takes effect."""
+"""Undo of an appeal's outcome and of a second opinion: as of a case, nobody is told before it takes effect."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import case, distinct, func, select
@@ -26,10 +27,15 @@ class AuthorHistory(Frozen):
     reversed: int = 0
 
 
-async def hash_author(store: Store, author: str) -> str:
-    """Return the hash that stands for an author's id in this database. The id itself is kept nowhere."""
-    salt = await own_secret(store, "authors")
-    return hmac.new(salt.encode(), author.strip().encode(), hashlib.sha256).hexdigest()
+async def load_author_hash(store: Store) -> Callable[[str], str]:
+    """Return what hashes an author's id in this database. The id itself is kept nowhere."""
+    key = (await own_secret(store, "authors")).encode()
+    return lambda author: hmac.new(key, author.strip().encode(), hashlib.sha256).hexdigest()
+
+
+async def hash_author(store: Store, author: str | None) -> str | None:
+    """Return the hash that stands for an author's id in this database; None where none is given."""
+    return (await load_author_hash(store))(author) if author and author.strip() else None
 
 
 async def count_earlier_decisions(store: Store, author_sha: str, *, besides: str) -> AuthorHistory:

@@ -43,6 +43,7 @@ from tribunal.cases.waiting_cases import (
     decided_line,
     entry_of_row,
     holder_line,
+    undoable_line,
 )
 from tribunal.context import Context, context_from, settings_for_record
 from tribunal.environment import data_folder
@@ -94,8 +95,9 @@ class Docket:
         return cls(store, await load_sampling(store))
 
     async def judge(
-        self, post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig | None = None
-    ) -> Record:
+        self, post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig | None = None,
+        author_sha: str | None = None,
+    ) -> Record:  # fmt: skip
         """Try a new case until it is decided, or waits for a person.
 
         Returns:
@@ -108,10 +110,10 @@ class Docket:
         """
         graph = await asyncio.to_thread(trusted_graph, graph)
         given = {name: value for name, value in post.items() if value}
-        new = NewCase(graph=graph, post=given, settings=settings_for_record(context), via="python")
+        own: JSON = {"settings": settings_for_record(context), "via": "python", "author_sha": author_sha}
         async with self._heartbeats():
             with self._problems_as_bad_input():
-                held = await self._cases.begin(new)
+                held = await self._cases.begin(NewCase(graph=graph, post=given, **own))
             try:
                 result = await self._try(held, listen, context, config, forgiving=True)
             except BadInput:
@@ -211,15 +213,13 @@ class Docket:
                 entry_of_row({**row, "seen": None})  # else it is told that the row can't be read
                 return row
             except Problem:
-                raise BadInput(
-                    f"thread: {thread}: there is no such case in {self.store.address}; tribunal review list shows them"
-                ) from None
+                missing = f"there is no such case in {self.store.address}; tribunal review list shows them"
+                raise BadInput(f"thread: {thread}: {missing}") from None
 
     async def entries(self, *more: Any, decided: bool = False) -> list[DocketEntry]:
         """Return the cases that wait for a person or are under way, the oldest first; also those `decided` by one."""
-        under_way = and_(
-            cases.c.status.in_(("running", "queued")), or_(cases.c.via != "service", cases.c.answer.is_not(None))
-        )
+        told_of = or_(cases.c.via != "service", cases.c.answer.is_not(None))
+        under_way = and_(cases.c.status.in_(("running", "queued")), told_of)
         meant = [cases.c.waits_since.is_not(None), under_way, *([cases.c.reviewer.is_not(None)] if decided else [])]
         shown = select(cases, replicas.c.seen).join(replicas, replicas.c.id == cases.c.owner, isouter=True)
         wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None), *more).order_by("created", "id")
@@ -281,10 +281,8 @@ class Docket:
             with database_problems(self.store.address, reading=reading):
                 yield
         except TakenOver:
-            raise BadInput(
-                f"thread: {thread}: another process has taken this case over, so nothing of this one was kept; "
-                f"tribunal review show {thread} has it"
-            ) from None
+            left = f"nothing of this one was kept; tribunal review show {thread} has it"
+            raise BadInput(f"thread: {thread}: another process has taken this case over, so {left}") from None
         except Problem as problem:
             raise BadInput(f"thread: {thread}: {problem.message.removeprefix(f'case: {thread}: ')}") from None
 
@@ -348,6 +346,8 @@ class Docket:
             if row["question"] is None:
                 raise BadInput(f"thread: {thread}: was decided already: {decided_line(row)}; nothing was changed")
             return
+        if undoable := undoable_line(row):
+            raise BadInput(f"thread: {thread}: {undoable}")
         seen = await self.store.fetch_value(select(replicas.c.seen).where(replicas.c.id == row["owner"]))
         if left := seconds_left(seen):
             raise BadInput(

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.cases.author_history import hash_author
 from tribunal.cases.deciders import recorded_policy
 from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.graph_run import unkept_warning
@@ -53,11 +54,13 @@ async def check_database(options: KeepOptions) -> None:
 
 
 async def keep_record(
-    options: KeepOptions, record: Record, post: JSON, settings: JSON, money: float | None = None
-) -> Record:
+    options: KeepOptions, record: Record, post: JSON, settings: JSON, money: float | None = None,
+    author: str | None = None,
+) -> Record:  # fmt: skip
     """Keep a verdict, or what became of one that waited. One that can't be kept is given back all the same.
 
-    `post` is as a graph takes it, `settings` as a record keeps them, `money` what it cost.
+    `post` is as a graph takes it, `settings` as a record keeps them, `money` what it cost. Of the author's id only a
+    keyed hash is kept, and none without words; a case that waited has it already.
 
     Returns:
         the record, which names the case that it is kept as (`kept`); or why it isn't kept, among its warnings.
@@ -70,7 +73,8 @@ async def keep_record(
                 await _mark_waiting(store, options, named, money)
             else:
                 given = {name: value for name, value in post.items() if value}
-                await _write(store, options, named, given, settings, money)
+                author_sha = await hash_author(store, author if options.text else None)
+                await _write(store, options, named, given, settings, money, author_sha)
     except BadInput as error:
         why = unkept_warning(str(error), review=False)
         return record.model_copy(update={"warnings": (*record.warnings, why), "kept": None})
@@ -78,8 +82,9 @@ async def keep_record(
 
 
 async def _write(
-    store: Store, options: KeepOptions, record: Record, post: JSON, settings: JSON, money: float | None
-) -> None:
+    store: Store, options: KeepOptions, record: Record, post: JSON, settings: JSON, money: float | None,
+    author_sha: str | None,
+) -> None:  # fmt: skip
     """Write a verdict down, with the texts that it was come to by, or in the place of what the case was before."""
     now, dumped = time.time(), record.dump() if options.text else without_words(record.dump())
     changing: JSON = {
@@ -89,7 +94,7 @@ async def _write(
     row: JSON = {
         "id": record.kept, "created": now, "status": "done", "attempt": 1, "attempts_before": 0,
         "graph": record.graph, "settings": settings, "keep": True, "via": options.via, "post_sha": sha(post),
-        "post": post if options.text else post_without_words(post), **changing,
+        "author_sha": author_sha, "post": post if options.text else post_without_words(post), **changing,
     }  # fmt: skip
     # Whoever names a case of another way in, as a client of a server may, changes nothing.
     mine = cases.c.via == options.via

@@ -34,6 +34,7 @@ async def judge_post(
     keep: KeepOptions | None = None,
     database: str | None = None,
     config: RunnableConfig | None = None,
+    author: str | None = None,
 ) -> Record:
     """Decide a post.
 
@@ -50,6 +51,7 @@ async def judge_post(
         keep: how the verdict is kept; None: it isn't.
         database: where the case waits if a person has to decide it, unless `keep` says so; None: the one in force.
         config: the callbacks, tags and metadata of the run, as LangChain has them.
+        author: the id of whoever posted it, of which a kept case has a keyed hash; nothing else is made of it.
 
     Raises:
         BadInput: the post, a setting or the address of the database to keep it in is wrong; no model was called. A
@@ -58,27 +60,31 @@ async def judge_post(
     config = caller_config(config)
     post = await graph_input(text, image, post_id, language, earlier, appeal)
     if keep is None:
-        return await _judge(post, graph, context, listen, config, database)
+        return await _judge(post, graph, context, listen, config, database, author)
     from tribunal.cases.record_rows import check_database, keep_record  # SQLAlchemy, for those who keep
     from tribunal.store.table_versions import DatabaseDamaged
 
     with suppress(DatabaseDamaged):
         await check_database(keep)
-    record = await _judge(post, graph, context, listen, config, keep.database)
-    return await keep_record(keep, record, post, settings_for_record(context))
+    record = await _judge(post, graph, context, listen, config, keep.database, author)
+    return await keep_record(keep, record, post, settings_for_record(context), author=author)
 
 
 async def _judge(
-    post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, database: str | None
-) -> Record:
+    post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, database: str | None,
+    author: str | None,
+) -> Record:  # fmt: skip
     unkept = ""
     if context.review:
-        from tribunal.cases.docket import docket_here  # SQLAlchemy, for those who ask for it
+        from tribunal.cases.author_history import hash_author  # SQLAlchemy, for those who ask for it
+        from tribunal.cases.docket import docket_here
         from tribunal.store.engine import DatabaseUnreachable
         from tribunal.store.table_versions import DatabaseDamaged
 
         try:
-            return await (await docket_here(database)).judge(post, graph, context, listen, config)
+            docket = await docket_here(database)
+            author_sha = await hash_author(docket.store, author)
+            return await docket.judge(post, graph, context, listen, config, author_sha)
         except (DatabaseDamaged, DatabaseUnreachable) as error:
             unkept = unkept_warning(str(error), review=True)
     return await judge_unreviewed(post, graph, context, listen, config, unkept)

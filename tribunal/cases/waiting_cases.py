@@ -238,6 +238,18 @@ def undo_seconds_left(row: Mapping[str, Any], reviewer: str | None = None) -> fl
     return max(0.0, (row["held_until"] or 0.0) - time.time())
 
 
+def undoable_line(row: Mapping[str, Any]) -> str:
+    """Return who decided a case, and until when they can undo it; empty if nobody can."""
+    if undo_seconds_left(row) <= 0:
+        return ""
+    until = time.strftime("%H:%M:%S UTC", time.gmtime(row["held_until"]))
+    by = row["answer"]["answer"].get("reviewer") or SOMEBODY
+    return (
+        f"was decided by {by} at the desk, takes effect at {until} by itself, and waits for nothing else; until then "
+        "they can undo it on its page there (Undo), and then it can be decided again"
+    )
+
+
 def check_claim(row: JSON, noun: str, reviewer: str) -> None:
     """Check that nobody else has claimed a row, which is called so; raise Problem if somebody has."""
     left = claim_seconds_left(row["claimed_until"])
@@ -264,7 +276,7 @@ def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
             why = f"was decided already: {review['action']} by {who} at {at}; nothing was changed"
     elif row["status"] != "done":
         by = ((row["answer"] or {}).get("answer") or {}).get("reviewer") or SOMEBODY
-        why = f"is being decided by {by} right now; look again in a moment"
+        why = undoable_line(row) or f"is being decided by {by} right now; look again in a moment"
     elif row["escalated"] is not None and not leads:
         why = "was escalated and waits for a lead; nothing was changed"
     else:
