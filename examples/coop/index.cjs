@@ -1,7 +1,8 @@
 /**
  * A plugin for ROOST Coop: the signal "Hate speech (Tribunal)", a number from 0 to 1.
  *
- * It sends Tribunal what the rule looks at, and nothing else: neither who wrote it nor for which organisation.
+ * It sends Tribunal what the rule looks at, and nothing else: not for which organisation, and who wrote it only if you
+ * say so.
  * Without a verdict it throws, so that Coop counts the condition as errored and not as passed or failed.
  */
 'use strict';
@@ -43,6 +44,14 @@ const manifest = {
       placeholder: String(SECONDS),
       description: 'How long to wait for a verdict. A debate of large models may take most of a minute.',
     },
+    {
+      key: 'author',
+      label: 'Author',
+      required: false,
+      inputType: 'text',
+      placeholder: 'no',
+      description: "yes: send the author's id, of which Tribunal keeps a keyed hash to count their earlier decisions.",
+    },
   ],
   signalTypeIds: [SIGNAL],
   modelCard: {
@@ -61,13 +70,14 @@ const manifest = {
 };
 
 /** What the service reads of a signal's input. */
-function asked(input) {
+function asked(input, config) {
   const { value, contentId } = input;
+  const userId = config.author === 'yes' ? input.userId : undefined;
   if (value.itemType === undefined) {
-    return { value, contentId };
+    return { value, contentId, userId };
   }
   const schema = value.itemType.schema.map(({ name, type, container }) => ({ name, type, container }));
-  return { value: { itemType: { schema }, data: value.data }, contentId };
+  return { value: { itemType: { schema }, data: value.data }, contentId, userId };
 }
 
 async function run(input, config) {
@@ -75,7 +85,7 @@ async function run(input, config) {
   const answer = await fetch(`${String(config.url).replace(/\/+$/, '')}/v1/signals/coop`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${config.apiKey}` },
-    body: JSON.stringify(asked(input)),
+    body: JSON.stringify(asked(input, config)),
     redirect: 'error',
     signal: AbortSignal.timeout((Number.isFinite(seconds) && seconds > 0 ? seconds : SECONDS) * 1000),
   });

@@ -50,11 +50,12 @@ def query_string(wanted: QueueFilter, **more: object) -> str:
 async def show_queue(visit: AnyVisit) -> Response:
     """Return how many wait, and a page of them."""
     store, wanted = visit.replica.store, filters_from_query(visit)
-    there = await case_queries.count_queue(store, wanted, visit.person)
+    blind = visit.hides_verdicts
+    there = await case_queries.count_queue(store, wanted, visit.person, blind=blind)
     pages = max(1, math.ceil(there.lines / PAGE))
     given = visit.parameter("page", 9)
     page = min(pages, max(1, int(given) if given.isdecimal() else 1))
-    rows = await case_queries.list_queue(store, wanted, visit.person, page)
+    rows = await case_queries.list_queue(store, wanted, visit.person, page, blind=blind)
     copies = await visit.replica.near_copies.count([row["id"] for row in rows])
     return visit.page(
         "queue.html.jinja", title="Queue", here="/queue", wanted=wanted, there=there, rows=rows, page=page,

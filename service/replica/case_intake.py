@@ -95,7 +95,7 @@ class CaseIntake:
         try:
             case_id, is_new, held = await self.case_store.take_in(
                 new, who.key_id, here=placed, most_waiting=self.options.queue, idempotency_key=idempotency_key,
-                again=again, by=who.audit_actor, deadline=deadline, hold=hold if new.keep else None,
+                again=again, by=who.audit_actor, deadline=deadline, hold=hold if new.keep else None, only_here=stepped,
             )  # fmt: skip
         finally:
             if placed and held is None:

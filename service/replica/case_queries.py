@@ -33,7 +33,9 @@ _QUEUE_COLUMNS = (
     "id", "created", "post_id", "reason", "policy_name", "language", "confidence", "escalated", "claimed_by",
     "claimed_until", "question",
 )  # fmt: skip
-_LINE = func.coalesce(cases.c.same_text, cases.c.id)  # what is one line of the queue
+# What is one line of the queue: one text, and one verdict of the models where that is shown.
+_BLIND_LINE = func.coalesce(cases.c.same_text, cases.c.id)
+_LINE = func.coalesce(cases.c.same_text + func.coalesce(cases.c.model_category, ""), cases.c.id)
 _counted_choices: WeakKeyDictionary[Store, tuple[float, Choices]] = WeakKeyDictionary()
 
 
@@ -130,15 +132,15 @@ def _sort_columns(sort: QueueOrder, column: Any = cases.c) -> tuple[Any, ...]:
     return columns[sort]
 
 
-async def count_queue(store: Store, filters: QueueFilter, person: str) -> QueueCounts:
-    """Return how many cases wait, in all and by what one may ask for."""
+async def count_queue(store: Store, filters: QueueFilter, person: str, *, blind: bool = False) -> QueueCounts:
+    """Return how many cases wait, in all and by what one may ask for; lines as of `list_queue`."""
     now = time.time()
     matching, is_free = _matches(store, filters, person, now), and_(_is_free(person, now), cases.c.escalated.is_(None))
     counting = select(
         func.count().label("total"),
         func.count(cases.c.escalated).label("escalated"),
         func.count().filter(matching).label("matching"),
-        func.count(cases.c.id if filters.cluster else _LINE.distinct()).filter(matching).label("lines"),
+        func.count(_line_of(filters, blind=blind).distinct()).filter(matching).label("lines"),
         func.count().filter(is_free).label("free"),
     ).where(waits_for_review())
     [counts] = await store.fetch_rows(counting)
@@ -165,14 +167,19 @@ async def _count_choices(store: Store, total: int) -> Choices:
     return choices
 
 
-async def list_queue(store: Store, filters: QueueFilter, person: str, page: int) -> list[JSON]:
+def _line_of(filters: QueueFilter, *, blind: bool) -> Any:
+    return cases.c.id if filters.cluster else _BLIND_LINE if blind else _LINE
+
+
+async def list_queue(store: Store, filters: QueueFilter, person: str, page: int, *, blind: bool = False) -> list[JSON]:
     """Return a page of the queue, from 1 on.
 
     Cases of the same text are one line, that of the first that is free, unless their `cluster` is asked for: `copies`
-    is how many they are. `court` is the category that the agents came to.
+    is how many they are. Those to which the models gave different verdicts are lines of their own, but not to whoever
+    is `blind`. `court` is the category that the agents came to.
     """
     now = time.time()
-    line = cases.c.id if filters.cluster else _LINE
+    line = _line_of(filters, blind=blind)
     taken = case((and_(_is_free(person, now), cases.c.escalated.is_(None)), 0), else_=1)
     ranked = select(
         cases.c.id, cases.c.created, cases.c.confidence,

@@ -29,8 +29,10 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.notices.mapping import read_mapping
 from tribunal.schema import JSON, Record
+from tribunal.service.replica.case_queries import VERDICT_FILTERS
 from tribunal.service.replica.key_usage import paid_by_key
 from tribunal.service.replica.keys import Caller
+from tribunal.service.replica.replica import Replica
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader, Retrier
 from tribunal.service.routes.parameters import CaseId, responses
@@ -39,6 +41,7 @@ from tribunal.store.tables import cases
 router = APIRouter(tags=["cases"], route_class=KeyFirst)
 _EVENT = 'id: 3\r\nevent: turn\r\ndata: {"event": "turn", "seat": "judge"}\r\n\r\n'
 _POLL_SECONDS = 0.2  # between two looks at the events of a trial
+_TELLING = (*VERDICT_FILTERS, "hateful", "uncertain")  # filters that tell what the models came to
 CaseStatus = Literal["waiting", "queued", "running", "done", "cancelled"]
 WayIn = Literal["command", "python", "batch", "service", "studio"]
 
@@ -72,18 +75,42 @@ class CaseResource(BaseModel):
     erased: float | None = Field(default=None, description="when its words were erased, in seconds of the epoch")
 
     @classmethod
-    def from_row(cls, row: JSON) -> CaseResource:
-        """Return a case of the store as the service shows it."""
+    def from_row(cls, row: JSON, *, blind: bool = False) -> CaseResource:
+        """Return a case of the store as the service shows it; to whoever is `blind`, without what the models said."""
         cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
         is_claimed = claim_seconds_left(row["claimed_until"]) > 0
         return cls.model_validate({
             **{name: row[name] for name in cls.model_fields if name in row},
             "deadline": row["deadline"] if row["held"] is not None else None,
             "cancelled": cancelled,
-            "record": None if cancelled else row["record"],
-            "question": row["question"] if row["status"] == "done" else None,
+            "record": None if cancelled or blind else row["record"],
+            "question": _shown_question(row, blind=blind) if row["status"] == "done" else None,
             "claim": {"by": row["claimed_by"], "until": row["claimed_until"]} if is_claimed else None,
         })  # fmt: skip
+
+
+def _shown_question(row: JSON, *, blind: bool) -> JSON | None:
+    question: JSON | None = row["question"]
+    return {**question, "request": {}} if question and blind else question
+
+
+def hides_verdict(replica: Replica, row: JSON, who: Caller) -> bool:
+    """Return whether a key may not see yet what the models came to in a case, as at a desk that shows it afterwards.
+
+    Whoever asked for the case was told, and the scope audit sees everything.
+    """
+    return row["question"] is not None and decides_blind(replica, who) and row["key_id"] != (who.key_id or None)
+
+
+def decides_blind(replica: Replica, who: Caller) -> bool:
+    """Return whether a key decides without seeing the models' verdict (`--desk-verdict after`)."""
+    return replica.options.desk_verdict == "after" and who.may("review") and not who.may("audit")
+
+
+def _check_sees_verdict(replica: Replica, row: JSON, who: Caller) -> None:
+    if hides_verdict(replica, row, who):
+        why = "what the models came to is shown after the decision (--desk-verdict after)"
+        raise Problem("forbidden", f"case: {row['id']}: {why}; decide it, or ask with the scope audit")
 
 
 class CaseFilters(case_search.ContentFilter, api.PageQuery):
@@ -124,9 +151,11 @@ async def show_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -
     """Show a case.
 
     A key sees the cases that it asked for; the scope review those that a person has to decide, or has decided, or that
-    were appealed; audit sees all.
+    were appealed; audit sees all. With --desk-verdict after a key that decides sees neither record nor verdict of a
+    case that waits, unless it asked for it.
     """
-    return CaseResource.from_row(await visible_case(replica.case_store, case_id, who))
+    row = await visible_case(replica.case_store, case_id, who)
+    return CaseResource.from_row(row, blind=hides_verdict(replica, row, who))
 
 
 async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON:
@@ -145,11 +174,16 @@ async def find_cases(replica: CurrentReplica, who: Finder, query: Annotated[Case
     """Find cases, the newest first, in pages. With the scope review and without audit: `outcome=pending` alone."""
     if query.outcome != "pending" and not who.may("audit"):
         raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without audit give outcome=pending")
-    wanted = case_search.CaseFilter.model_validate(query.filters())
+    given = query.filters()
+    for name in _TELLING if decides_blind(replica, who) else ():
+        if name in given:
+            why = "would tell what the models came to, which is shown after the decision (--desk-verdict after)"
+            raise Problem("forbidden", f"{name}: {why}; leave it out")
+    wanted = case_search.CaseFilter.model_validate(given)
     rows = await case_search.find_cases(
         replica.store, wanted, before=query.before, limit=query.limit, columns=list(cases.c)
     )
-    page = [CaseResource.from_row(row) for row in rows]
+    page = [CaseResource.from_row(row, blind=hides_verdict(replica, row, who)) for row in rows]
     return Cases(cases=page, next=query.next_of(rows))
 
 
@@ -168,7 +202,7 @@ async def stream_events(
     last_event_id: Annotated[int, Header(ge=0, description="go on after this event", examples=[17])] = 0,
 ) -> EventSourceResponse:
     """Send a trial's events: `asking`, `call`, `turn`, `review`, `outcome`, and at last `end` with the case."""
-    await visible_case(replica.case_store, case_id, who)
+    _check_sees_verdict(replica, await visible_case(replica.case_store, case_id, who), who)
     return EventSourceResponse(_trial_events(replica.case_store, case_id, last_event_id))
 
 
@@ -257,6 +291,7 @@ async def view_with_image(
 ) -> Response:
     """Explain a case to whoever may see it. A case that isn't over is a conflict."""
     row = await visible_case(replica.case_store, case_id, who)
+    _check_sees_verdict(replica, row, who)
     try:
         case = await case_from_row(replica.store, row)
     except BadInput as error:

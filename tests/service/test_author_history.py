@@ -9,7 +9,9 @@ import httpx
 from sqlalchemy import select
 
 from tests.service.at_desk import ALL, post, somebody
+from tests.service.batched import ended, lines, sent
 from tests.service.conftest import serving
+from tests.service.decided_here import run
 from tests.service.live import sqlite
 from tribunal.cases.author_history import hash_author
 from tribunal.cases.erasure import ErasureRequest, erase_words
@@ -72,3 +74,32 @@ async def test_two_installations_have_no_hash_in_common(tmp_path: Path) -> None:
         finally:
             await store.close()
     assert hashes[0] != hashes[1]
+
+
+async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: str, tmp_path: Path) -> None:
+    async with serving(database, graph="baseline") as client:
+        store: Store = client.app.state.replica.store  # type: ignore[attr-defined]
+        given = {"value": {"type": "STRING", "value": "by Coop"}, "userId": AUTHOR}
+        assert (await client.post("/v1/signals/coop", json=given)).status_code == 200
+        posts = [{"text": f"row {number}", "user": AUTHOR, "note": "n"} for number in range(2)]
+        batch = await sent(client, lines(*posts), columns=json.dumps({"author": "user"}))
+        await ended(client, batch.headers["location"])
+        results = (await client.get(f"{batch.headers['location']}/results")).text
+        assert (AUTHOR in results, '"note": "n"' in results) == (False, True)
+        file = tmp_path / "posts.jsonl"
+        file.write_text("\n".join(json.dumps({"text": f"line {number}", "author": AUTHOR}) for number in range(2)))
+        kept = ("--model", "rehearsal", "--keep", "--database", database)
+        assert (await run("judge", "here", "--author", AUTHOR, *kept)).exit_code == 0
+        waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--review-rule", "all")
+        assert waits.exit_code == 5, waits.output
+        out = tmp_path / "out.jsonl"
+        done = await run("batch", str(file), "--out", str(out), *kept, "--graph", "baseline")
+        assert done.exit_code == 0, done.output
+        rows = await store.fetch_rows(select(cases.c.via, cases.c.author_sha))
+        hashed = await hash_author(store, AUTHOR)
+        assert {row["author_sha"] for row in rows} == {hashed}
+        assert sorted(row["via"] for row in rows) == ["batch"] * 2 + ["command"] * 2 + ["service"] * 3
+        for each in METADATA.sorted_tables:
+            assert AUTHOR not in json.dumps(await store.fetch_rows(select(each)), default=str), each.name
+    unkept = await run("judge", "here", "--author", AUTHOR, "--model", "rehearsal")
+    assert (unkept.exit_code, "author: is noted with a kept case alone" in unkept.output) == (2, True)

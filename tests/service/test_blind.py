@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+from sqlalchemy import update
+
 from tests.service.at_desk import ALL, Somebody, post, somebody
 from tests.service.conftest import opened, serving
+from tests.service.live import key_of
 from tribunal.store import audit as audit_log
+from tribunal.store.tables import cases
 
 BLIND = {**ALL, "desk_undo": 600.0, "desk_verdict": "after"}
 HATE, FINE = "Immigrants: the weeds in our garden.", "Good morning, dear neighbours."
@@ -65,6 +69,42 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
         board = await kim.get("/desk/board")
         assert "Decided before seeing the model verdict: 1 case, 0.0 % agree with it" in board.words
+
+
+async def test_a_key_that_decides_is_told_no_verdict_before(database: str) -> None:
+    async with serving(database, **BLIND) as client:
+        judge, review = [{"X-API-Key": await key_of(database, scope)} for scope in ("judge", "review")]
+        asked = await client.post("/v1/judge?wait=60", json={"text": HATE}, headers=judge)
+        at = f"/v1/cases/{asked.headers['tribunal-case']}"
+        assert (await client.get(at, headers=judge)).json()["record"]["review"]["court"]["category"], "it asked for it"
+        seen = [
+            (await client.get(at, headers=review)).json(),
+            (await client.get("/v1/cases?outcome=pending", headers=review)).json()["cases"][0],
+            (await client.post(f"{at}/claim", json={}, headers=review)).json(),
+        ]
+        for case in seen:
+            assert (case["record"], case["question"]["request"], case["post"]["text"]) == (None, {}, HATE)
+        for path in (f"{at}/events", f"{at}/explanation", "/v1/cases?outcome=pending&category=Racist"):
+            told = await client.get(path, headers=review)
+            assert (told.status_code, "shown after the decision" in told.text) == (403, True), told.text
+        decision = {"action": "change", "category": "NotHate", "note": "plants"}
+        done = await client.post(f"{at}/decision?wait=60", json=decision, headers=review)
+        assert done.json()["review"]["court"]["category"], "now it is told"
+
+
+async def test_one_text_is_one_line_whatever_the_models_said_of_it(database: str) -> None:
+    async with serving(database, **BLIND) as client, opened(database) as store:
+        cases_of_text = [(await post(client, HATE, post_id=f"p-{number}"))["id"] for number in range(2)]
+        async with store.transaction() as connection:  # as another model would have found
+            other = update(cases).where(cases.c.id == cases_of_text[1]).values(model_category="Sexist")
+            await connection.execute(other)
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        assert len((await kim.get("/desk/queue")).tree.xpath("//a[@data-row]")) == 1
+    async with serving(database, **{**BLIND, "desk_verdict": "before"}) as client:
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        assert len((await kim.get("/desk/queue")).tree.xpath("//a[@data-row]")) == 2
 
 
 async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:

@@ -77,6 +77,7 @@ class CaseStore:
         by: Who = OPERATOR,
         deadline: float | None = None,
         hold: Hold | None = None,
+        only_here: bool = False,
     ) -> Intake:
         """Write a case down, and reserve what it may take of its key's daily budget.
 
@@ -90,6 +91,7 @@ class CaseStore:
             by: who asks, for the audit log.
             deadline: when the case fails, if no model answers until then.
             hold: why it isn't tried yet.
+            only_here: whether it may only be taken up here and now.
 
         Returns:
             the case; a request that was made before gives the case that it made.
@@ -102,6 +104,9 @@ class CaseStore:
         here = here and not (new.keep and hold)
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
             here = False
+        if only_here and not here:
+            why = hold.why if hold else "others wait before it"
+            raise Problem("busy", f"a trial that is stepped through can't wait, and {why}", retry_after=5)
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
         made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
         made |= {"deadline": deadline, **(hold.columns() if hold else {})}

@@ -162,8 +162,7 @@ def same_text_sha(record: Record, post: JSON | None) -> str | None:
     words, image = normalize_text(str((post or {}).get("text") or "")), record.image_sha256
     if not (words or image) or (not image and (post or {}).get("image")):
         return None
-    court: JSON = record.review.court if record.review else {}
-    return sha([words, image, record.policy.get("sha"), court.get("category")])
+    return sha([words, image, record.policy.get("sha")])
 
 
 def decision_entry(case_id: str, post_sha: str, record: Record, dumped: JSON, **more: object) -> LogEntry:

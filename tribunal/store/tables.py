@@ -115,8 +115,7 @@ cases = _table(
     Column("money", Double, comment="what its calls cost, by the price table; none where there was none"),
     Column("erased", Double, comment="when its words were erased"),
     Column("appeal_id", Text, comment="the appeal whose new trial it is: no case of its own, and counted nowhere"),
-    # Whether its words stay once it is decided.
-    Column("words", Boolean, nullable=False, default=True, server_default=sa.true()),
+    Column("words", Boolean, nullable=False, default=True, server_default=sa.true(), comment="stay once it is decided"),
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="its key's: higher goes first"),
     Column("held", Text, comment="why it isn't tried now, though it is queued"),
     Column("held_until", Double),
