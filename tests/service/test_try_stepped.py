@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from tests.court import court_script, part
 from tests.doubles import ScriptedServer
 from tests.graphs.test_stops import WAYS
+from tests.service.conftest import serving
 from tests.service.live import deciding, key_of, listening, sqlite
 from tests.where_heeded import where_heeded
+from tribunal.cases.holds import Hold
 from tribunal.graphs import GRAPHS
 from tribunal.schema import JSON
 
@@ -127,6 +130,16 @@ async def test_what_a_pause_refuses_and_going_on_to_the_end(database: str) -> No
         assert "record" in await trial.case()
         wrong = {"channel": "transcript", "id": "judge/1", "field": "text", "text": " "}
         assert "edits" in await trial.go_on(pause["number"], 400, edits=[wrong])
+
+
+async def test_a_trial_that_would_have_to_wait_is_refused_and_not_run_unstepped(database: str) -> None:
+    async with serving(database, graph="baseline") as client:
+        replica = client.app.state.replica  # type: ignore[attr-defined]
+        hold = Hold(why="its model doesn't answer", provider="openai", until=time.time() + 60)
+        replica.outages.hold_new = lambda needed, deadline: hold
+        got = await client.post("/try?step=true", json={"text": "Good morning!"})
+        assert (got.status_code, "can't wait, and its model doesn't answer" in got.text) == (429, True), got.text
+        assert (await client.get("/v1/cases")).json()["cases"] == []
 
 
 @pytest.mark.long

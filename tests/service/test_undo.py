@@ -11,6 +11,7 @@ from sqlalchemy import update
 
 from tests.service.at_desk import ALL, post, somebody
 from tests.service.conftest import opened, serving
+from tests.service.decided_here import run
 from tests.service.live import key_of
 from tribunal.schema import JSON
 from tribunal.store import audit as audit_log
@@ -74,6 +75,9 @@ async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database
         await kim.sign_in(named="kim")
         page = await kim.get(f"/desk/cases/{case['id']}")
         assert "You can undo this for" in page.words
+        told = await run("review", "decide", case["id"], "--accept", "--database", database)
+        assert told.exit_code == 2
+        assert "was decided by kim (operator) at the desk, takes effect at" in told.output
         await release(store, case["id"])
         record = await decided(client, case["id"])
         assert (record["category"], record["explanation"]) == ("NotHate", "a quotation")

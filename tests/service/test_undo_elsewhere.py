@@ -56,7 +56,7 @@ async def test_an_appeal_s_outcome_is_told_to_nobody_before_it_can_be_undone_no_
         refused = await lee.send("change", at="/appeals/", category="NotHate", note="a song", clauses="1.2, 9.9")
         assert refused.wrong.startswith("Clauses: '9.9': is none of the policy h-vli; they are 1.1, 1.2")
         page = await lee.send("change", at="/appeals/", category="NotHate", note="a misclick", clauses="1.2")
-        assert "Nobody is told for" in page.words
+        assert "You can undo this for" in page.words
         assert "Decided by lee (operator), and can still be undone" in (await ada.get(here)).words
         assert ada.page.buttons() == [], "it isn't theirs to undo or to decide"
         said = {"action": "uphold", "reviewer": "ada"}
@@ -99,7 +99,7 @@ async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(databa
         await lee.sign_in(named="lee")
         await lee.get(f"/desk/second-opinions/{asked['id']}")
         page = await lee.send("give", at="second-opinions", category="Sexist", note="a misclick")
-        assert ("Nobody is told for" in page.words, (await client.get(where)).json()["status"]) == (True, "waiting")
+        assert ("You can undo this for" in page.words, (await client.get(where)).json()["status"]) == (True, "waiting")
         page = await lee.send("undo", at="second-opinions")
         assert page.said == "Undone. It waits for you again."
         await lee.send("give", at="second-opinions", category="NotHate", note="a song", clauses="1.2")

@@ -164,8 +164,8 @@ class CoopTarget(Frozen):
 def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | None:
     """Return what Coop would send; None where it would send nothing: a post that isn't hateful asks for no action."""
     item = {"id": told.post_id or told.id, "typeId": target.item_type}
-    custom = {"case": told.id, "link": told.link, "graph": told.graph, "rehearsed": told.rehearsed}
-    custom |= {"clauses": list(told.clauses)}
+    custom: JSON = {"case": told.id, "link": told.link, "graph": told.graph, "rehearsed": told.rehearsed}
+    custom["clauses"] = list(told.clauses)
     if event == "appeal.decided" and (appeal := told.appeal) is not None:
         return {
             "appealId": appeal.id,
