@@ -20,7 +20,7 @@ NOTES: tuple[str, ...] = (
     "The words around the post, the cues, the defence and the transcript are ours. Each cue has the id that the court "
     "gives it.",
     "The published deep dive shows neither side the other's words, though its prompts speak of them. Here they are "
-    "shown, as in the paper.",
+    "shown, as in the paper, unless `turns_shown` is none.",
     "Temperatures are the paper's. In the published code both sides have 0.7 in the deep dive.",
     "A cue has no `characteristic`, as the published form has none. Its form for arguments doesn't restate the cue, "
     "so that each case has a warning that the court's words of it were taken.",
