@@ -15,7 +15,7 @@ from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
 from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
-from tribunal.eval.experiments.table import ExperimentTable, build_table, name_runs
+from tribunal.eval.experiments.table import EXPERIMENT, ExperimentTable, build_table, name_runs
 from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.protocols.protocol import Protocol
 from tribunal.eval.runs.job import RunJob, RunOptions
@@ -28,8 +28,6 @@ from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, current_registry
 from tribunal.schema import JSON
 from tribunal.text import one_line, parse_json
-
-EXPERIMENT = "experiment.json"  # in the folder of an experiment's runs: which table it is of, and who was asked
 
 
 class ReadyRun(NamedTuple):

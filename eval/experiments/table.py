@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
 from tribunal.eval.experiments.condition_tests import PairedTest, compare_conditions
-from tribunal.eval.experiments.experiment import YOURS, CellSource, ChosenModels, Experiment, MissingCell, RunKey
+from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell, RunKey
 from tribunal.eval.experiments.paper_figures import compare_with_paper, format_as_printed
 from tribunal.eval.measures.columns import count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tribunal.eval.protocols.protocol import PaperRow, TableColumn
     from tribunal.schema import JSON
 
+EXPERIMENT = "experiment.json"  # in the folder of an experiment's runs: which table it is of, and who was asked
 TABLE = "table.json"
 REHEARSED = "rehearsal model took part: says nothing"
 NO_IMAGES = "images not here: no post was shown to a model with its image"
@@ -85,7 +86,6 @@ class ExperimentTable:
 
     `heads` are over each column, from the top; `notes` stand under it, by their title; `warnings` belong before it.
     `runs` are those that were measured: the name of each, which models answered in it, and how many results it has.
-    `models` and `gaps` are what it was built with, so that it can be built again (`tribunal verify`).
     `tests` compare the conditions in pairs.
     """
 
@@ -99,8 +99,6 @@ class ExperimentTable:
     notes: tuple[tuple[str, tuple[str, ...]], ...]
     warnings: tuple[str, ...]
     runs: tuple[tuple[str, str, int], ...]
-    models: ChosenModels = field(default_factory=ChosenModels)
-    gaps: Mapping[str, str] = field(default_factory=dict)
     tests: tuple[PairedTest, ...] = ()
 
     @property
@@ -146,8 +144,6 @@ def build_table(
             (name, ", ".join(sorted({model for model, _, _ in columns.calls_by_format})), columns.row_count)
             for name, (columns, _) in reading.runs_read.items()
         ),
-        models=experiment.models,
-        gaps=dict(gaps or {}),
         tests=reading.paired_tests(),
     )
 

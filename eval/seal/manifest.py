@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tribunal import __version__
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.table import TABLE
+from tribunal.eval.experiments.table import EXPERIMENT, TABLE
 from tribunal.eval.export.results import export_tables
 from tribunal.eval.measures.metrics import METRICS
 from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT
@@ -27,7 +27,7 @@ SEAL, CARD, STATEMENT = "seal.json", "model-card.md", "data-statement.md"
 # What every sealed run holds; what is sealed if it is there; and what was made of results, which may quote posts.
 _ALWAYS = (RUN, RESULTS, METRICS, CARD, STATEMENT)
 _IF_THERE = (SUPERSEDED, PRICES, "threshold.json", "fits.jsonl", "plans.jsonl")
-_TABLE_FILES = ("table.md", "table.html", "table.csv", TABLE)
+_TABLE_FILES = ("table.md", "table.html", "table.csv", "table.tex", TABLE, EXPERIMENT)
 _QUOTING = (
     PAGE,
     TEXT,

@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 
 from tribunal.case_decider import find_case_decider
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
-from tribunal.eval.experiments.table import TABLE, build_table, render_table
+from tribunal.eval.experiments.plan import read_experiment_table
+from tribunal.eval.experiments.rendering import render_table
+from tribunal.eval.experiments.table import TABLE
 from tribunal.eval.export.frames import Form, write_frames
 from tribunal.eval.export.results import export_tables, runs_to_export
-from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT, write_report
 from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
 from tribunal.eval.runs.parts import MANIFEST, OWN, Manifest
@@ -30,17 +30,15 @@ _FORMS: tuple[Form, ...] = ("parquet", "csv")
 _WRITTEN_AS = ".run"  # ends the folder of a batch's run, which is called as its output
 
 
-def check_experiment_table(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
+def check_experiment_table(folder: Path, recount: Recount) -> None:
     """Build the table of an experiment from its runs, and compare each file that it was written as."""
     try:
         stored = parse_json(read_regular(folder / TABLE))
-        models, gaps = ChosenModels(**{**stored["models"], "own": tuple(stored["models"]["own"])}), stored["gaps"]
-        experiment = find_experiment(stored["name"], models)
-    except (OSError, ValueError, TypeError, KeyError, BadInput) as error:
+        table = read_experiment_table(folder)
+    except (OSError, ValueError, BadInput) as error:
         raise CellDiffers(
             f"{TABLE}: doesn't say how it was made ({error}); run the experiment again, which writes it anew"
         ) from error
-    table = build_table(experiment, {each.name: read_columns(each) for each in runs}, gaps)
     written = render_table(table)
     recount.compare_values(TABLE, stored, parse_json(written.pop(TABLE)))
     for name, text in written.items():

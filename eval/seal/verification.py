@@ -115,7 +115,7 @@ def _find_faults(
             check_exports(folder, runs, recount)
             check_report(folder, runs, recount)
             if (folder / TABLE).exists():
-                check_experiment_table(folder, runs, recount)
+                check_experiment_table(folder, recount)
     except CellDiffers as differs:
         yield str(differs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, RequestContent, Events, Reply, Request, encoded
+from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded
 from tribunal.testing.openai import error
 
 __all__ = ["error"]
