@@ -116,8 +116,8 @@ def evaluate(
         paper_models=paper_models,
         repeats=repeats,
         in_order=in_order,
-        **posts,
         extras=extras,
+        **posts,
     )
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, "keep_text": keep_text, **carried}
     with watch_run(read_price_table(prices), quiet=as_json, **running) as options:

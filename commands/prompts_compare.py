@@ -81,12 +81,7 @@ def compare(
     from tribunal.eval.prompt_sets.plan import plan_comparison, run_comparison
 
     wanted = Evaluation(
-        graph=graph,
-        dataset=dataset,
-        data=parse_data(data),
-        settings=settings,
-        repeats=repeats,
-        **posts,
+        graph=graph, dataset=dataset, data=parse_data(data), settings=settings, repeats=repeats, **posts
     )
     plan = plan_comparison(first, second, wanted, out, by_seat=by_seat, final=final)
     table, estimates = read_price_table(prices), estimate_runs(plan.ready_runs, [out])
