@@ -21,11 +21,12 @@ BINS = 10
 POINTS = 200  # the most that the curve keeps
 POINTS_OF_GROUP = 50  # the same of a group of posts
 CELLS = 200  # levels of confidence that intervals tell apart, at most; a multiple of the bins
+CELLS_OF_GROUP = 50  # the same of a group of posts
 RISKS = (0.01, 0.05, 0.1)  # at which coverage is told
 
 
 def measure_calibration(
-    columns: RunColumns, clusters: Clusters, rows: Ints | None = None, *, points: int = POINTS
+    columns: RunColumns, clusters: Clusters, rows: Ints | None = None, *, points: int = POINTS, cells: int = CELLS
 ) -> JSON:
     """Measure confidence; every value is None or empty where no verdict states one, and `notes` say why.
 
@@ -37,6 +38,7 @@ def measure_calibration(
         clusters: its posts' clusters.
         rows: the results that count; None: all.
         points: the most that the risk–coverage curve keeps.
+        cells: the most levels of confidence that intervals tell apart.
     """
     held = np.arange(columns.row_count) if rows is None else rows
     rows = held[columns.is_decided[held] & ~np.isnan(columns.confidence[held])]
@@ -52,12 +54,12 @@ def measure_calibration(
         **calibration_scores(confidence, right),
         "auroc_hate": calibration_scores(score, hate)["auroc"],
         "intervals": {
-            **calibration_intervals(confidence, right, of),
-            "auroc_hate": calibration_intervals(score, hate, of)["auroc"],
+            **calibration_intervals(confidence, right, of, cells),
+            "auroc_hate": _auroc_interval(score, hate, of, cells),
         },
         "reliability": reliability_bins(confidence, right),
         "risk_coverage": [curve[place] for place in kept],
-        "coverage_at_risk": coverage_at_risks(confidence, right, of),
+        "coverage_at_risk": coverage_at_risks(confidence, right, of, cells),
         "notes": _undefined_in_words(right, hate, of),
     }
 
@@ -80,7 +82,7 @@ def _undefined_in_words(right: Bools, hate: Bools, cluster: Ints) -> list[str]:
     return notes
 
 
-def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints) -> list[JSON]:
+def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS) -> list[JSON]:
     """Return, for each of `RISKS`, the largest share of verdicts that a threshold accepts at no higher risk.
 
     A risk is the share of wrong verdicts among those accepted. `threshold` is None, and `coverage` 0, where no
@@ -90,7 +92,7 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints) -> list[J
     if not len(confidence):
         return [{"risk": risk, "coverage": None, "threshold": None, "interval": None} for risk in RISKS]
     curve = risk_coverage_curve(confidence, right)
-    levels, level = group_confidences(confidence)
+    levels, level = group_confidences(confidence, cells)
 
     def widest_coverage(counts: Floats) -> dict[str, Floats]:
         """Return the coverage at each risk, of counts (…, 2 · levels) as `calibration_statistics` takes them."""
@@ -148,7 +150,7 @@ def calibration_scores(confidence: Floats, right: Bools) -> dict[str, float | No
     return {name: number_or_none(value) for name, value in calibration_statistics(levels)(counts).items()}
 
 
-def calibration_intervals(confidence: Floats, right: Bools, cluster: Ints) -> dict[str, Interval]:
+def calibration_intervals(confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS) -> dict[str, Interval]:
     """Return the intervals of `ece`, `aurc`, `brier` and `auroc`, which draw clusters.
 
     The interval of `ece` is that of the true error, for both of its estimates, and lies around `ece_debiased`. It
@@ -158,12 +160,29 @@ def calibration_intervals(confidence: Floats, right: Bools, cluster: Ints) -> di
     names = ("ece", "aurc", "brier", "auroc")
     if not len(confidence):
         return dict.fromkeys(names)
-    levels, level = group_confidences(confidence)
+    levels, level = group_confidences(confidence, cells)
     kinds = ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels))
     statistics = calibration_statistics(levels)
     found = bca_intervals(kinds, statistics)
     found["ece"] = _ece_interval(kinds, levels, statistics)
     return {name: found[name] for name in names}
+
+
+def _auroc_interval(score: Floats, positive: Bools, cluster: Ints, cells: int) -> Interval:
+    """Return the interval of the chance that a positive one has a higher score than another."""
+    if not len(score):
+        return None
+    levels, level = group_confidences(score, cells)
+    kinds = ClusterKinds.from_cells(cluster, 2 * level + positive, 2 * len(levels))
+    return bca_intervals(kinds, lambda counts: {"auroc": _auroc(counts[..., ::2], counts[..., 1::2])})["auroc"]
+
+
+def _auroc(wrong: Floats, right: Floats) -> Floats:
+    """Return the chance that a right one stands higher than a wrong one, from counts by level, ascending."""
+    below = wrong.cumsum(axis=-1) - wrong / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chance: Floats = (right * below).sum(axis=-1) / (right.sum(axis=-1) * wrong.sum(axis=-1))
+    return chance
 
 
 def calibration_statistics(levels: Floats) -> Statistics:
@@ -187,13 +206,12 @@ def calibration_statistics(levels: Floats) -> Statistics:
         with np.errstate(invalid="ignore", divide="ignore"):
             plain = np.abs(gaps).sum(axis=-1)
             debiased = np.maximum(0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1))
-            below = wrong.cumsum(axis=-1) - wrong / 2
             found = {
                 "ece": plain,
                 "ece_debiased": debiased,
                 "aurc": _sum_of_risks(wrong[..., ::-1], of_level[..., ::-1]) / n,
                 "brier": (right * (1 - levels) ** 2 + wrong * levels**2).sum(axis=-1) / n,
-                "auroc": (right * below).sum(axis=-1) / (right.sum(axis=-1) * wrong.sum(axis=-1)),
+                "auroc": _auroc(wrong, right),
             }
         return {name: np.where(n > 0, values, np.nan) for name, values in found.items()}
 
@@ -255,15 +273,15 @@ def _ece_interval(kinds: ClusterKinds, levels: Floats, statistics: Statistics) -
     return [0.0 if by_chance else float(ends[0]), max(float(ends[1]), float(found["ece"]))]
 
 
-def group_confidences(confidence: Floats) -> tuple[Floats, Ints]:
+def group_confidences(confidence: Floats, cells: int = CELLS) -> tuple[Floats, Ints]:
     """Return the confidences that are told apart, ascending, and the number of each verdict's.
 
     Where there are many, those of a bin are put together in groups, each of which stands for its mean.
     """
     levels, level = np.unique(confidence, return_inverse=True)
-    if len(levels) <= CELLS:
+    if len(levels) <= cells:
         return levels, level
-    _, level = np.unique(np.maximum(np.ceil(confidence * CELLS), 1), return_inverse=True)
+    _, level = np.unique(np.maximum(np.ceil(confidence * cells), 1), return_inverse=True)
     return np.bincount(level, weights=confidence) / np.bincount(level), level
 
 

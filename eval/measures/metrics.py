@@ -11,7 +11,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.measures import bootstrap
 from tribunal.eval.measures.agreement import measure_perspectives, measure_repeats
 from tribunal.eval.measures.bootstrap import LEVEL
-from tribunal.eval.measures.calibration import POINTS_OF_GROUP, measure_calibration
+from tribunal.eval.measures.calibration import CELLS_OF_GROUP, POINTS_OF_GROUP, measure_calibration
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import MEASURED_GROUPS, Ints, RunColumns, read_columns
 from tribunal.eval.measures.consistency import measure_consistency
@@ -174,7 +174,9 @@ def _measure_groups(columns: RunColumns, clusters: Clusters, name: str) -> JSON:
     measured = {value: _measure_group(columns, clusters, rows) for value, rows in groups.items()}
     if name in DETAILED:
         for value, rows in groups.items():
-            measured[value]["calibration"] = measure_calibration(columns, clusters, rows, points=POINTS_OF_GROUP)
+            measured[value]["calibration"] = measure_calibration(
+                columns, clusters, rows, points=POINTS_OF_GROUP, cells=CELLS_OF_GROUP
+            )
             measured[value]["cost"] = measure_group_cost(columns, clusters, rows)
     return measured
 
