@@ -31,12 +31,10 @@ class Call(Frozen):
     model_class: str | None = Field(
         default=None, description="the class of the model where it was given as an object; None where it was named"
     )
-    served: str | None = Field(default=None, description="the model that answered, as its provider calls it")
-    fingerprint: str | None = Field(
+    served: str | None = Field(
         default=None,
-        # The release before reads no call with a field that it doesn't know.
-        exclude_if=lambda name: name is None,
-        description="what its server calls its weights and configuration (`system_fingerprint`); absent: it said none",
+        description="the model that answered, as its provider calls it; in brackets, where its server says so, what it "
+        "calls its weights and configuration (`system_fingerprint`)",
     )
     temperature: float | None = Field(description="the temperature sent; null if none")
     wanted_temperature: float | None = Field(default=None, description="the temperature set, if the model took another")
@@ -58,6 +56,7 @@ class Call(Frozen):
     draw: int = Field(default=0, description="which of several draws of the same call this is")
     emptied: tuple[str, ...] = Field(
         default=(),
+        # The release before reads no call with a field that it doesn't know.
         exclude_if=lambda names: not names,
         description="the fields of its answer that were left empty, since what stood there said nothing; absent: none",
     )

@@ -296,7 +296,6 @@ class CallData(TypedDict):
     model: str
     model_class: NotRequired[str | None]
     served: NotRequired[str | None]
-    fingerprint: NotRequired[str | None]
     temperature: float | None
     wanted_temperature: NotRequired[float | None]
     prompt_sha: str

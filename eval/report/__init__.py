@@ -32,7 +32,7 @@ from tribunal.eval.report.overview import (
 from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
 from tribunal.eval.runs.final_looks import final_look_in_words
-from tribunal.eval.runs.prices import label_served, prices_of_run, warn_of_changed_servers
+from tribunal.eval.runs.prices import prices_of_run, warn_of_changed_servers
 from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
 from tribunal.eval.view.rendering import flatten_settings
 from tribunal.eval.view.samples_file import write_samples
@@ -178,7 +178,7 @@ def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
         "empty_reasons": warn_of_empty_reasons(measured["empty_reasons"]),
         "mixed": warn_of_mixed_formats(measured["rungs"]),
         "changed_servers": warn_of_changed_servers(
-            {name: label_served(used.served) for name, used in columns.spent.items()}
+            {name: dict(sorted(used.served.items())) for name, used in columns.spent.items()}
         ),
         "fitted_on": fitted_on_in_words(measured),
         "final_look": final_look_in_words(columns.run, columns.folder),

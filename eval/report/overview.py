@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.eval.report.cost_fronts import costs_and_scores
 from tribunal.eval.runs.prices import Prices, prices_of_run, total_cost
+from tribunal.models.served_name import name_of_label
 from tribunal.prompts.policy import list_shipped_policies, load_policy
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _models_asked(columns: RunColumns) -> Iterator[JSON]:
     spent = sorted(columns.spent.items(), key=lambda each: (_DECIDING.isdisjoint(each[1].seats), each[0]))
     for name, used in spent:
         seats = ", ".join(seat for seat in used.seats if seat) if len(spent) > 1 else ""
-        names = dict.fromkeys(served for served, _ in used.served)
+        names = dict.fromkeys(name_of_label(served) for served in used.served)
         served = ", ".join(each for each in names if each and each != name.partition(":")[2])
         yield {"name": name, "seats": seats, "served": served}
     if not spent:

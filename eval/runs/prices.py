@@ -81,8 +81,7 @@ class ModelUsage:
     """Count the calls and tokens of one model. Answers from our own cache are counted apart and took nothing.
 
     `cached_tokens` are those of `prompt_tokens` that the provider served from its cache. `seats` are calls by seat, of
-    several of a kind (view:surface) by their kind; `served` are calls by what the provider calls the model that
-    answered, and by its server's fingerprint, where it says so.
+    several of a kind (view:surface) by their kind; `served` are calls by `served` of their records.
     """
 
     calls: int = 0
@@ -91,7 +90,7 @@ class ModelUsage:
     cached_tokens: int = 0
     completion_tokens: int = 0
     seats: Counter[str] = field(default_factory=Counter)
-    served: Counter[tuple[str, str]] = field(default_factory=Counter)
+    served: Counter[str] = field(default_factory=Counter)
 
     def add_tokens(self, calls: int, tokens: Call | ResultCall | ModelUsage) -> None:
         """Add so many calls, which took these tokens."""
@@ -102,14 +101,6 @@ class ModelUsage:
 
 
 UsageByModel: TypeAlias = dict[str, ModelUsage]
-
-
-def label_served(served: Mapping[tuple[str, str], int]) -> dict[str, int]:
-    """Return calls by one label each: the name that a server gave its model, with its fingerprint in brackets."""
-    return {
-        f"{name or 'unnamed'} ({fingerprint})" if fingerprint else name: calls
-        for (name, fingerprint), calls in sorted(served.items())
-    }
 
 
 def warn_of_changed_servers(served: Mapping[str, Mapping[str, int]]) -> str:
@@ -137,8 +128,8 @@ def add_calls(spent: UsageByModel, calls: Iterable[Call | ResultCall]) -> None:
         if used is None:
             used = spent[call.model] = ModelUsage()
         used.seats[call.seat.partition(":")[0]] += 1
-        if call.served or call.fingerprint:
-            used.served[call.served or "", call.fingerprint or ""] += 1
+        if call.served:
+            used.served[call.served] += 1
         if call.cached:
             used.from_cache += 1
         else:

@@ -41,7 +41,6 @@ class ResultCall(_ResultPart):
 
     model: str = ""
     served: str | None = None
-    fingerprint: str | None = None
     seat: str = ""
     role: str = ""
     format: str = ""

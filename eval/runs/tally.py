@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
 from tribunal.calls import warnings_of_unfit_models
-from tribunal.eval.runs.prices import Prices, label_served
+from tribunal.eval.runs.prices import Prices
 from tribunal.schema import JSON, Call
 from tribunal.terminal import is_watched, say, screen
 from tribunal.text import count_noun
@@ -98,8 +98,8 @@ class ResultCounts:
     """Count results and what they cost, in the unit of the prices; `unpriced` calls have no price.
 
     `unseen` are calls that a graph made past `ask`, which nothing else here counts. `unfit` are results in which a
-    model took part that had failed its exam. `served` counts calls by model, what its server
-    called it, and the server's fingerprint.
+    model took part that had failed its exam. `served` counts calls by model and `served` of
+    their records.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class ResultCounts:
     unseen: int = 0
     unfit: int = 0
     uncertain: int = 0
-    served: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    served: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def count_result(self, result: AnyResult, prices: Prices | None) -> None:
         """Count a result."""
@@ -122,8 +122,8 @@ class ResultCounts:
         self.tokens += result.usage.prompt_tokens + result.usage.completion_tokens
         self.unseen += result.unseen_calls
         for call in result.calls:
-            if call.served or call.fingerprint:
-                self.served[call.model, call.served or "", call.fingerprint or ""] += 1
+            if call.served:
+                self.served[call.model, call.served] += 1
         self.unfit += bool(warnings_of_unfit_models(result.warnings))
         for call in result.calls if prices else ():
             cost = prices.cost_of_call(call) if prices else None
@@ -187,10 +187,10 @@ class RunTally(ResultCounts):
 
     def served_names(self) -> JSON:
         """Return, by model, how many calls were answered under each name and fingerprint that its server gave."""
-        by_model: dict[str, Counter[tuple[str, str]]] = {}
-        for (model, served, fingerprint), calls in sorted(self.all_results.served.items()):
-            by_model.setdefault(model, Counter())[served, fingerprint] = calls
-        return {model: label_served(served) for model, served in by_model.items()}
+        by_model: JSON = {}
+        for (model, served), calls in sorted(self.all_results.served.items()):
+            by_model.setdefault(model, {})[served] = calls
+        return by_model
 
     @property
     def decided_count(self) -> int:

@@ -18,6 +18,7 @@ from tribunal.cases.case_view import (
 from tribunal.cases.quotations import withdrawn_cue_ids
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
+from tribunal.models.served_name import name_of_label
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
 from tribunal.schema import JSON, Record, Review, Scheme
 from tribunal.times import format_date
@@ -49,7 +50,11 @@ def cost_of_case(record: Record, price: PriceOfCall | None) -> CaseCost:
 def _model_use(model: str, calls: Sequence[Call], price: PriceOfCall | None) -> ModelUse:
     """Return what a model was asked; its provider's own name of what answered stands beside it where it differs."""
     own = model.partition(":")[2]
-    served = [each for each in dict.fromkeys(call.served for call in calls) if each and each not in (own, model)]
+    served = [
+        each
+        for each in dict.fromkeys(name_of_label(call.served or "") for call in calls)
+        if each not in ("", own, model)
+    ]
     paid = [call for call in calls if not call.cached]
     return ModelUse(
         model=f"{model} (answered by {', '.join(served)})" if served else model,

@@ -16,6 +16,7 @@ from tribunal.models.completion import Completion
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
 from tribunal.models.role import Question, UnreadableAnswer
+from tribunal.models.served_name import label_served
 from tribunal.models.substance import EmptyField
 from tribunal.models.wire_schema import allowed_values, wire_schema
 from tribunal.prompts.marks import material_text, quote, short_word
@@ -276,8 +277,7 @@ class ModelCall:
             "seat": role.seat,
             "model": str(self.model),
             **({"model_class": type(given).__name__} if (given := self.provider.client) else {}),
-            "served": self.served,
-            **({"fingerprint": self.fingerprint} if self.fingerprint else {}),
+            "served": label_served(self.served, self.fingerprint),
             "temperature": self.temperature,
             "wanted_temperature": self.wanted_temperature,
             "prompt_sha": self.prompt_hash(),

@@ -1,4 +1,4 @@
-"""The name that a server gives the model that answered, beside the name that was asked for."""
+"""The name that a server gives the model that answered, its fingerprint, and the name that was asked for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ def is_same_model(asked: str, served: str) -> bool:
     """
     wanted, given = (name.rpartition("/")[2].casefold().removesuffix(".gguf") for name in (asked, served))
     return re.fullmatch(re.escape(re.sub(r"[:@-]latest$", "", wanted)) + _RELEASE, given) is not None
+
+
+def label_served(name: str | None, fingerprint: str | None) -> str | None:
+    """Return what a server called its model, and in brackets its `system_fingerprint`; None where it said neither."""
+    return f"{name or 'unnamed'} ({fingerprint})" if fingerprint else name
+
+
+def name_of_label(served: str) -> str:
+    """Return the model's name of a label, without the server's fingerprint."""
+    return served.partition(" (")[0]
 
 
 def warn_of_other_name(model: str, asked: str, served: str | None) -> list[str]:

@@ -17,7 +17,8 @@ async def test_a_server_that_changes_under_a_run_is_on_record_and_said_in_report
     command = evaluation(tmp_path, 6)
     async with ScriptedServer(script) as server:
         assert (await run(server, *command)).exit_code == 0
-        assert [line["calls"][0]["fingerprint"] for line in lines(tmp_path)] == ["fp_0"] * 4 + ["fp_1"] * 2
+        labels = ["scripted-2026-11 (fp_0)"] * 4 + ["scripted-2026-11 (fp_1)"] * 2
+        assert [line["calls"][0]["served"] for line in lines(tmp_path)] == labels
         served = {"openai:scripted": {"scripted-2026-11 (fp_0)": 4, "scripted-2026-11 (fp_1)": 2}}
         assert held(tmp_path, "run.json")["served"] == served
         folder = tmp_path / "run"
