@@ -13,17 +13,14 @@ from tempfile import TemporaryDirectory
 
 from tribunal.errors import BadInput
 from tribunal.eval.measures.metrics import METRICS, write_metrics
-from tribunal.eval.report.page import render_template
+from tribunal.eval.report.cards import render_cards
 from tribunal.eval.runs.chain import find_chain_fault, hash_beginning, hash_line, link_line, link_of_line
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, parse_result
 from tribunal.eval.runs.lifecycle import lock_run_folder
-from tribunal.eval.runs.prices import warn_of_changed_servers
 from tribunal.eval.runs.results import find_run_folders, read_run_file
 from tribunal.eval.runs.run_file import encode_run_file
 from tribunal.eval.seal.manifest import (
-    CARD,
     SEAL,
-    STATEMENT,
     is_sealable,
     list_sealed_files,
     read_sealed_name,
@@ -35,7 +32,6 @@ from tribunal.text import parse_json
 
 _TIMES_LARGER, _AT_LEAST = 200, 2**26  # what an archive may unpack to: so many times its size, or so many bytes
 _PIECE, _LONGEST_NAME = 2**20, 200
-_CARDS = {CARD: "model_card.md.jinja", STATEMENT: "data_statement.md.jinja"}
 
 
 def seal_run(folder: Path, archive: Path, *, texts: bool = False) -> str:
@@ -84,16 +80,13 @@ def _prepare_run(folder: Path, stack: ExitStack) -> None:
         raise BadInput(f"{folder}: {RESULTS}: {fault}; a changed run can't be sealed")
     if not (folder / METRICS).exists():
         write_metrics(folder)
-    for name, text in render_cards(folder).items():
+    for name, text in render_run_cards(folder).items():
         write_whole(folder / name, text)
 
 
-def render_cards(folder: Path) -> dict[str, str]:
-    """Return the model card and the data statement of a run, from what its run.json and metrics.json hold."""
-    run, measured = read_run_file(folder), parse_json(read_regular(folder / METRICS))
-    served = run.get("served")
-    values = {"run": run, "m": measured, "changed_servers": warn_of_changed_servers(served or {})}
-    return {name: render_template(template, values) for name, template in _CARDS.items()}
+def render_run_cards(folder: Path) -> dict[str, str]:
+    """Return the model card and the data statement of a measured run, by the names of their files."""
+    return render_cards(read_run_file(folder), parse_json(read_regular(folder / METRICS)))
 
 
 def _copy_for_archive(folder: Path, packed: Path, name: str, *, texts: bool) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tribunal import __version__
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.table import EXPERIMENT, TABLE
 from tribunal.eval.export.results import export_tables
 from tribunal.eval.measures.metrics import METRICS
 from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT
+from tribunal.eval.report.cards import CARD, STATEMENT
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
 from tribunal.eval.runs.prices import PRICES
 from tribunal.eval.runs.results import find_run_folders
@@ -23,11 +23,11 @@ from tribunal.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 
-SEAL, CARD, STATEMENT = "seal.json", "model-card.md", "data-statement.md"
+SEAL = "seal.json"
 # What every sealed run holds; what is sealed if it is there; and what was made of results, which may quote posts.
 _ALWAYS = (RUN, RESULTS, METRICS, CARD, STATEMENT)
 _IF_THERE = (SUPERSEDED, PRICES, "threshold.json", "fits.jsonl", "plans.jsonl")
-_TABLE_FILES = ("table.md", "table.html", "table.csv", "table.tex", TABLE, EXPERIMENT)
+_TABLE_FILE = re.compile(r"experiment\.json|table\.[a-z]+")  # which table, and whatever it is written as
 _QUOTING = (
     PAGE,
     TEXT,
@@ -50,15 +50,19 @@ def list_sealed_files(folder: Path, *, texts: bool) -> list[str]:
         prefix = "" if run == folder else f"{run.name}/"
         names += [f"{prefix}{name}" for name in _ALWAYS]
         names += [f"{prefix}{name}" for name in more if (run / name).is_file()]
-    own = (*_TABLE_FILES, *(_QUOTING if texts else ()))
-    return names if RUN in names else [*names, *(name for name in own if (folder / name).is_file())]
+    if RUN in names:
+        return names
+    tables = sorted(path.name for path in folder.glob("table.*") if _TABLE_FILE.fullmatch(path.name))
+    return [*names, *(name for name in (*tables, *(_QUOTING if texts else ())) if (folder / name).is_file())]
 
 
 def is_sealable(name: str) -> bool:
     """Return whether a file of this name may lie in the archive of a sealed run or experiment."""
     run, _, inside = name.partition("/")
     of_run = {*_ALWAYS, *_IF_THERE, *_QUOTING}
-    return name in of_run or name in _TABLE_FILES or (bool(_RUN_NAME.fullmatch(run)) and inside in of_run)
+    if name in of_run or _TABLE_FILE.fullmatch(name):
+        return True
+    return bool(_RUN_NAME.fullmatch(run)) and inside in of_run
 
 
 def write_seal(folder: Path, names: Iterable[str], name: str, *, texts: bool) -> str:

@@ -13,7 +13,7 @@ from tribunal.eval.measures.metrics import METRICS, measure_run
 from tribunal.eval.runs.chain import CHAINED, find_chain_fault
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.results import find_run_folders, read_run_file
-from tribunal.eval.seal.archive import render_cards, unpack_archive
+from tribunal.eval.seal.archive import render_run_cards, unpack_archive
 from tribunal.eval.seal.cells import CellDiffers, Recount
 from tribunal.eval.seal.manifest import SEAL, read_seal
 from tribunal.eval.seal.outputs import (
@@ -108,7 +108,7 @@ def _find_faults(
             if (out := find_batch_output(each)) is not None:
                 check_batch_output(out, each, recount)
             if sealed:
-                for name, text in render_cards(each).items():
+                for name, text in render_run_cards(each).items():
                     recount.compare_text(name, each / name, text)
         recount.place = ""
         if list(runs) != [folder]:
