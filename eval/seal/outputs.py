@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tribunal import __version__
 from tribunal.case_decider import find_case_decider
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.plan import read_experiment_table
@@ -42,8 +43,13 @@ def check_experiment_table(folder: Path, recount: Recount) -> None:
     written = render_table(table)
     recount.compare_values(TABLE, stored, parse_json(written.pop(TABLE)))
     for name, text in written.items():
-        if (folder / name).exists():
+        if (folder / name).exists() and (name.endswith(".csv") or _are_of_this_version(runs)):
             recount.compare_text(name, folder / name, text)
+
+
+def _are_of_this_version(runs: Sequence[Path]) -> bool:
+    """Return whether this version made the runs: another one may word a page otherwise."""
+    return all(read_run_file(run).get("tribunal") == __version__ for run in runs)
 
 
 def check_exports(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
@@ -75,8 +81,8 @@ def check_exports(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
 def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
     """Write the report in a folder again, as its report.json says it was made, and compare its figures and pages.
 
-    A report on other runs, or of an earlier version, can't be written again. Pages that say what lies outside the runs'
-    folders are compared by their figures alone.
+    A report on other runs can't be written again. Of runs by another version, or whose pages say what lies outside
+    their folders, the figures alone are compared.
     """
     path = folder / FIGURES
     if not path.is_file():
@@ -94,7 +100,8 @@ def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
     by_name = {run.resolve().name: run for run in runs}
     if not made or set(names) != by_name.keys():
         return
-    held = [read_run_file(run) for run in runs]
+    apart = any(held.get("first_look") or held.get("final") for held in map(read_run_file, runs))
+    pages = () if apart or not _are_of_this_version(runs) else (PAGE, TEXT, LATEX)
     with TemporaryDirectory(prefix="tribunal-verify-") as again:
         write_report([by_name[name] for name in names], Path(again), **options)
         recomputed = parse_json(read_regular(Path(again) / FIGURES))
@@ -102,7 +109,7 @@ def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
             if isinstance(measured := run.get("measured"), dict):
                 measured.pop("fitted_on", None)
         recount.compare_values(FIGURES, stored, recomputed)
-        for name in () if any(run.get("first_look") or run.get("final") for run in held) else (PAGE, TEXT, LATEX):
+        for name in pages:
             if (folder / name).exists():
                 recount.compare_text(name, folder / name, read_text(Path(again) / name, MOST_LINE))
 
