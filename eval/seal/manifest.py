@@ -52,7 +52,7 @@ def list_sealed_files(folder: Path, *, texts: bool) -> list[str]:
         names += [f"{prefix}{name}" for name in more if (run / name).is_file()]
     if RUN in names:
         return names
-    tables = sorted(path.name for path in folder.glob("table.*") if _TABLE_FILE.fullmatch(path.name))
+    tables = sorted(path.name for path in folder.iterdir() if _TABLE_FILE.fullmatch(path.name))
     return [*names, *(name for name in (*tables, *(_QUOTING if texts else ())) if (folder / name).is_file())]
 
 

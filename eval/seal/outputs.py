@@ -19,7 +19,7 @@ from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT, write_report
 from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
 from tribunal.eval.runs.parts import MANIFEST, OWN, Manifest
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.results import read_full_line, read_run_file
+from tribunal.eval.runs.results import find_run_folders, read_full_line, read_run_file
 from tribunal.eval.runs.tables import COLUMNS, FORMATS, OutputColumns, escape_formula, read_records_in_order
 from tribunal.eval.seal.cells import CellDiffers, Recount, as_csv_cell, read_stored_rows
 from tribunal.files import MOST_LINE, read_regular, read_text
@@ -42,8 +42,9 @@ def check_experiment_table(folder: Path, recount: Recount) -> None:
         ) from error
     written = render_table(table)
     recount.compare_values(TABLE, stored, parse_json(written.pop(TABLE)))
+    same_version = _are_of_this_version(find_run_folders([folder]))
     for name, text in written.items():
-        if (folder / name).exists() and (name.endswith(".csv") or _are_of_this_version(runs)):
+        if (folder / name).exists() and (name.endswith(".csv") or same_version):
             recount.compare_text(name, folder / name, text)
 
 
