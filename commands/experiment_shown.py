@@ -170,7 +170,8 @@ def _table_rows(line: ExperimentRow, notes: dict[str, int]) -> Iterable[Row]:
     """Yield the row of the paper's figures and that of the measured ones, as far as there are any."""
     nowhere = _gap_of_all(line)
     if line.kind != "measured":
-        source = f"paper [{_note_number(nowhere, notes)}]" if nowhere else "paper"
+        source = "paper" if nowhere or any(each.paper for each in line.cells) else ""
+        source += f" [{_note_number(nowhere, notes)}]" if nowhere else ""
         yield [*line.labels, source, *(each.paper or "–" for each in line.cells)], False
     if line.kind == "measured" or (line.kind != "paper" and not nowhere):
         labels = line.labels if line.kind == "measured" else [""] * len(line.labels)
