@@ -70,7 +70,7 @@ async def test_a_trial_is_drawn_by_keyboard_and_saved(chromium: Browser, tmp_pat
         await is_right(page)
         await take_picture(page)
         async with page.expect_download() as loading:
-            await page.get_by_role("button", name="Save as a page").press("Enter")
+            await page.get_by_role("button", name="Save as an HTML page").press("Enter")
         download = await loading.value
         assert re.fullmatch(r"case-\w+\.html", download.suggested_filename)
         saved = tmp_path / "saved.html"
@@ -92,11 +92,11 @@ async def test_agents_are_drawn_as_they_speak_and_stopped(chromium: Browser, tmp
         await page.goto("/try")
         await page.get_by_label("Text").fill("a post with an implied-cue in it")
         await page.get_by_role("button", name="Try it").click()
-        await expect(page.get_by_role("status").last).to_have_text(re.compile("Defender is asked"), timeout=30_000)
+        await expect(page.get_by_role("status").last).to_have_text(re.compile("Waiting for Defender"), timeout=30_000)
         await expect(page.locator("#log")).to_contain_text("Prosecutor: investigation")
         await expect(page.locator("#result")).to_be_hidden()
         await page.get_by_role("button", name="Stop").click()
-        await expect(page.locator("#status")).to_have_text("Stopped. No agent is asked any more.")
+        await expect(page.locator("#status")).to_have_text("Stopped. No further model is asked.")
         await expect(page.get_by_role("button", name="Try it")).to_be_focused()
         case = "fetch('/v1/cases').then(answer => answer.json()).then(told => told.cases[0].status)"
         await page.wait_for_function(f"async () => await {case} === 'cancelled'")
@@ -111,7 +111,7 @@ async def test_a_turn_is_edited_and_the_next_agents_are_shown_the_edit(chromium:
     ):
         await page.goto("/try")
         await page.get_by_label("Text").fill("a post with an implied-cue in it")
-        await page.get_by_label("Pause before each agent").check()
+        await page.get_by_label("Pause before each answer").check()
         await page.get_by_role("button", name="Try it").click()
         status, onward = page.locator("#status"), page.get_by_role("button", name="Next")
         for seat in ("Gatekeeper", "Prosecutor"):
@@ -122,14 +122,14 @@ async def test_a_turn_is_edited_and_the_next_agents_are_shown_the_edit(chromium:
         assert [part(each) for each in server.requests] == ["gatekeeper", "investigation"]
         await page.get_by_text("Edit what was said", exact=True).click()
         await page.get_by_label("Prosecutor, round 1: cue 1, claim").fill("are compared with a garden")
-        await page.get_by_role("button", name="Go on to the end").click()
+        await page.get_by_role("button", name="Run to the end").click()
         await expect(page.locator("#result")).to_be_visible(timeout=30_000)
         shown = {part(each): each.text for each in server.requests}
         assert all("are compared with a garden" in shown[each] for each in ("defence", "judge"))
         await expect(page.locator("#log")).to_contain_text("edited by a person")
         await expect(page.locator("#banners")).to_contain_text("this is not the court’s verdict")
         async with page.expect_download() as loading:
-            await page.get_by_role("button", name="Save as a page").click()
+            await page.get_by_role("button", name="Save as an HTML page").click()
         await (await loading.value).save_as(tmp_path / "saved.html")
         async with opened(chromium, tmp_path / "saved.html") as alone:
             assert "“implied-cue” became “are compared with a garden”" in await alone.inner_text("body")
