@@ -23,7 +23,9 @@ from tests.service.live import deciding, key_of
 from tests.service.receiving import receiving
 from tests.service.test_checkpoints import UNSURE
 from tests.service.test_undo import decided, release
+from tests.service.test_undo_elsewhere import in_effect
 from tribunal.notices.mapping import example_mapping
+from tribunal.store.tables import appeals, second_opinions
 
 __all__ = ["chromium", "database", "migrated_database", "migrated_file"]  # the fixtures
 pytestmark = [
@@ -154,12 +156,15 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
 
         # A second opinion that differs changes nothing; the lead sees both and keeps the decision.
         await second.goto("/desk/second-opinions")
+        opinion = await second.locator("[data-row]").first.inner_text()
         await second.locator("[data-row]").first.click()
         await submit(second, "Submit opinion", "give", Category="Sexist")
+        await in_effect(client, store, second_opinions, f"/v1/second-opinions/{opinion}", "disagreed")
         await lead.goto("/desk/second-opinions")
         await lead.locator("[data-row]").first.click()
         await says(lead, f"Sexist by {names[second]} (a)")
         await submit(lead, "Keep the decision", "keep")
+        await in_effect(client, store, second_opinions, f"/v1/second-opinions/{opinion}", "settled")
 
         # Appealed: whoever decided the case can't decide the appeal, and the other reviewer reverses it.
         against = {"appellant": "user-7f3a", "reason": "I meant every word."}
@@ -170,6 +175,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await says(second, "I meant every word.")
         await submit(second, "Claim", "claim")
         await submit(second, "Change", "change", **{"Change to": "NotHate", "Note": "It is a line of an old song."})
+        await in_effect(client, store, appeals, f"/v1/appeals/{appeal}", "decided")
         song_record = await record_of(song)
         assert (song_record["category"], song_record["explanation"]) == ("NotHate", "It is a line of an old song.")
         assert song_record["appeals"][0]["result"] == "reversed"
