@@ -284,14 +284,14 @@ async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
     assert json.loads(resumed.stdout)["outcome"] == "pending"
 
 
-async def test_a_docket_that_can_t_be_used_is_bad_input() -> None:
+async def test_a_database_that_can_t_be_used_costs_no_verdict() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir()
     (folder / "service.sqlite").write_text("not a database at all, but a text of some length")
     async with ScriptedServer(court_script(explicit=True)) as server:
-        with pytest.raises(BadInput, match=r"database: .*can't be used"):
-            await decide(server, graph="tribunal", review=True)
-    assert server.requests == []
+        record = await decide(server, graph="tribunal", review=True)
+    assert record.outcome == "verdict"
+    assert any("could not be kept" in each and "can't be used" in each for each in record.warnings), record.warnings
 
 
 def test_the_cases_table_keeps_no_password(tmp_path: Path) -> None:
