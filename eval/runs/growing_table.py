@@ -7,7 +7,6 @@ writes exactly what is missing. Results that were replaced since (superseded.jso
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import time
@@ -123,8 +122,9 @@ class GrowingTable:
         """Append whole rows, put them on the disk, then note them; cut off first what no note tells of."""
         with open_to_append(self.path) as file:
             file.truncate(written.bytes)
-            if file.write(content) < len(content):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            left = memoryview(content)
+            while left:  # what stops a write in its midst says why at the next
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
         changed = {"rows": written.rows + rows, "bytes": written.bytes + len(content)}
         written = written.model_copy(update=changed)

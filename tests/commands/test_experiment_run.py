@@ -187,6 +187,6 @@ def test_the_table_is_printed_with_where_it_lies(sets: Path) -> None:
         done = called(*arguments("run", "arcade-table4", sets, "--yes"))
     assert done.exit_code == 0, done.output
     assert "your model (openai:m) w/ Ours" in done.stdout
-    assert "runs/table.md, runs/table.html, runs/table.csv, runs/table.json; the runs: runs" in done.stdout
+    assert "table.md, runs/table.html, runs/table.csv, runs/table.tex, runs/table.json; the runs: runs" in done.stdout
     assert "samples is 4, in the paper 500" in done.stderr
     assert "81.40" in done.stdout  # GPT-4o with ARCADE, in the paper

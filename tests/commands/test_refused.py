@@ -39,6 +39,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "triage is off": ({}, {"triage": "rehearsal"}),
     "the screening classifier has thresholds": ({"triage": "screening:model"}, {"triage": "rehearsal"}),
     "nothing is reviewed": ({}, {"review": True}),
+    "the mode criterion-only shows": ({"mode": "criterion-only"}, {}),
     "the mode base hears": ({"mode": "base"}, {"mode": "single"}),
     "the annotator sits": ({}, {"mode": "base"}),
     "there is no debate": ({"mode": "majority"}, {}),
@@ -55,7 +56,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no gain is asked for": ({"reflection_mode": "always"}, {}),
 }
 # What must be so besides, in the graph tribunal, before the other reason counts.
-BESIDES = {
+BESIDES: dict[str, dict[str, Any]] = {
+    "the mode criterion-only shows": {"perspectives": ["all"]},
     "the mode no-search asks": {"web": True},
     "no SearXNG server": {"web": True},
     "nothing is replayed": {"web": True},
