@@ -28,7 +28,7 @@ from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders
 from tribunal.nodes.state import CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
 from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
-from tribunal.prompts.marks import Material, Ours, operator_words, ours
+from tribunal.prompts.marks import Material, Ours, ours, short_word, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, CueType, Saving, Turn
 
@@ -130,7 +130,7 @@ def show_turn(state: CaseState, seat: str, round: int, *, whole: bool = False) -
     """
     cues, turn = cues_in(state), last_turn(state, seat, round)
     if context_of(state).turns_shown == "none" and state.get("track") == "deep_dive":
-        return ours("Not shown. Cues: {}.", operator_words(", ".join(cue.id for cue in cues)))
+        return together([ours("Not shown. Cues:"), *(short_word(cue.id) for cue in cues)], " ")
     return quote_turn(turn, cues, whole=whole) if turn else ours("Nothing.")
 
 

@@ -77,5 +77,5 @@ def test_such_a_run_is_not_on_the_front_and_beats_no_other(tmp_path: Path) -> No
     done = CliRunner().invoke(app, ["report", str(seen), str(past), "--out", str(tmp_path / "report")])
     assert done.exit_code == 0, done.output
     rows = (tmp_path / "report" / "report.md").read_text("utf-8").splitlines()
-    assert next(row for row in rows if row.startswith("| 1 | seen |")).endswith("| yes |")
-    assert next(row for row in rows if row.startswith("| 2 | past |")).endswith("| no: 30 calls not seen |")
+    assert next(row for row in rows if row.startswith("| 1 | seen |")).endswith("| yes | none |")
+    assert next(row for row in rows if row.startswith("| 2 | past |")).endswith("| no: 30 calls not seen | none |")

@@ -213,7 +213,7 @@ OF_PRICES = (
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "screening fit", "screening show",
+    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify", "screening fit", "screening show",
     "screening reset",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",

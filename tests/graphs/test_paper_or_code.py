@@ -35,7 +35,7 @@ async def test_the_sides_of_a_deep_dive_hear_each_other_or_are_shown_the_post_al
     assert all("post-words" in request.text for request in server.requests)
     # What is said is laid to the cue, whether the speaker was shown it or not.
     assert [turn.arguments[0].cue_id for turn in record.transcript[2:]] == ["C1", "C1", "C1"]
-    assert ("Not shown. Cues: C1." in server.requests[3].text) is (turns == "none")
+    assert ("Not shown. Cues: C1" in server.requests[3].text) is (turns == "none")
 
 
 async def test_the_rebuttal_of_the_fast_track_is_shown_the_indictment_in_both() -> None:

@@ -22,10 +22,13 @@ BAD = {"\0": "holds U+0000", "\ud800": "holds U+D800"}  # in a text
 NUMBERS = {"NaN": "nan: is no number", "1e999": "inf: is no number", "9" * 30: "is an integer of over 64 bits"}
 
 
+MARK = "@@"  # no example has it
+
+
 def spoilt(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """A body again for each of its texts, with a mark in that one; and where it is."""
     if isinstance(value, str):
-        yield path, f"{value}@"
+        yield path, f"{value}{MARK}"
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, held in list(inside):
         for place, other in spoilt(held, f"{path}.{name}" if path else str(name)):
@@ -47,9 +50,9 @@ def places(document: JSON) -> Iterator[tuple[str, str, str, JSON]]:
                     )
             for each in parameters:
                 if each["in"] == "query":
-                    yield each["name"], method, address, {"params": {each["name"]: "@"}}
+                    yield each["name"], method, address, {"params": {each["name"]: MARK}}
                 elif each["name"].casefold() == "idempotency-key":
-                    yield each["name"].casefold(), method, address, {"headers": {each["name"]: "a@"}}
+                    yield each["name"].casefold(), method, address, {"headers": {each["name"]: f"a{MARK}"}}
             for kind, content in operation.get("requestBody", {}).get("content", {}).items():
                 if kind == "application/json":
                     for name, body in spoilt(content["example"]):
@@ -58,11 +61,11 @@ def places(document: JSON) -> Iterator[tuple[str, str, str, JSON]]:
 
 async def ask(client: httpx.AsyncClient, method: str, address: str, given: JSON, mark: str) -> httpx.Response:
     """Ask with something in the place of the mark."""
-    headers = {name: value.replace("@", mark) for name, value in given.get("headers", {}).items()}
+    headers = {name: value.replace(MARK, mark) for name, value in given.get("headers", {}).items()}
     if "json" in given:
-        written = json.dumps(given["json"]).replace("@", json.dumps(mark)[1:-1])
+        written = json.dumps(given["json"]).replace(MARK, json.dumps(mark)[1:-1])
         return await client.request(method, address, content=written, headers={"Content-Type": "application/json"})
-    query = "&".join(f"{name}={quote(value.replace('@', mark))}" for name, value in given.get("params", {}).items())
+    query = "&".join(f"{name}={quote(value.replace(MARK, mark))}" for name, value in given.get("params", {}).items())
     return await client.request(method, f"{address}?{query}", headers=headers)
 
 
