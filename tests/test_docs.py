@@ -76,10 +76,9 @@ asyncio.run(watch())
   provider sends them.
 - Another answer of the same seat, under another `id`, follows one that broke off or could not be used. What counts is
   in the state.
-- Keys are struck out, so a word is held back until it is whole.
-- The rehearsal model streams too. What a cache answers isn't streamed.
-- A model is asked to stream only where somebody listens. The case is the same either way. A server that refuses to
-  stream, or doesn't count the tokens of a stream, is asked for whole answers; a whole answer comes as one message.
+- Keys are struck out. What a cache answers isn't streamed.
+- A model is asked to stream only where somebody listens. A server that can't is asked for whole answers, and each comes
+  as one message.
 """
 
 
