@@ -42,7 +42,7 @@ def export(
         bool,
         typer.Option(
             "--joint-only",
-            help="Ask people for the joint label alone, and show them the model's other two, as in the paper.",
+            help="Ask people for the joint label alone, and show the model's other two, as in the paper.",
         ),
     ] = False,
     image_model: Annotated[

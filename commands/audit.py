@@ -44,16 +44,14 @@ def verify_log(
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A run's results.jsonl: each verdict that was kept must be as the log tells."
-        ),
+        typer.Option(metavar="FILE", help="A run's results.jsonl: kept verdicts must be as the log tells."),
     ] = None,
     database: Database = None,
 ) -> None:
-    """Check the log for the first entry that was altered, removed, moved or inserted, then each case against the log.
+    """Check the log for the first entry that was altered, removed, moved or inserted, then each case.
 
-    Exit status 1: an entry is wrong, or a case, a head or a result isn't as the log tells. A run doesn't write to the
-    log by itself: of its results those are compared that were kept as cases (--keep).
+    Exit status 1: an entry is wrong, or a case, head or result isn't as the log tells. Of a run's results,
+    those kept as cases (--keep) are compared.
     """
     from tribunal.cases.record_audit import check_records
     from tribunal.cases.result_audit import check_results
@@ -166,8 +164,7 @@ def publish_head(
 ) -> None:
     """Publish the head now; tribunal serve --publish-head does it regularly. Exit status 1: it failed somewhere.
 
-    A file gets a line, a webhook a message, which TRIBUNAL_SERVE_PUBLISH_SECRET signs, and a time-stamp server a
-    request, whose answer goes into the file.
+    TRIBUNAL_SERVE_PUBLISH_SECRET signs a webhook's message. A time-stamp server's answer goes into the file.
     """
     require_service()
     import os

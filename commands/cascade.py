@@ -63,13 +63,13 @@ def plan_cascade(
         ),
     ] = None,
     person_accuracy: Annotated[
-        float, typer.Option(metavar="SHARE", help="The share of posts that a person decides as the gold does.")
+        float, typer.Option(metavar="SHARE", help="How often a person decides as the gold.")
     ] = 1.0,
     one_threshold: Annotated[
         bool,
         typer.Option(
             "--one-threshold",
-            help="One threshold a stage for both verdicts, as --triage-confidence and --threshold are one.",
+            help="One threshold a stage for both verdicts.",
         ),
     ] = False,
     screening: Annotated[
@@ -83,7 +83,7 @@ def plan_cascade(
     first_look: Annotated[Path | None, typer.Option(hidden=True)] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="For --screening, of runs that hold no texts: the files of their data set."),
+        typer.Option(metavar="PATH", help="For --screening, of runs without texts: their data set's files."),
     ] = None,
     prices: RunPrices = None,
     cluster: Cluster = None,
@@ -91,9 +91,8 @@ def plan_cascade(
 ) -> None:
     """Find the cheapest order of models and a person that holds a promised agreement.
 
-    Each model decides the posts of which it is sure enough; the next one sees the rest, and a person what is left. Half
-    of the posts choose the plan, the other half shows that it holds the promise. Each plan that is asked for on the
-    same results is counted beside them, and tested more strictly. Ends with status 1 where no plan is shown to hold it.
+    Half of the posts choose the plan, the other half shows that it holds the promise. Each plan on the same results
+    is counted beside them, and tested more strictly. Ends with status 1 where no plan is shown to hold it.
     """
     from tribunal.eval.cascade.plan import CascadePromise
     from tribunal.eval.cascade.report import plan_cascade

@@ -127,8 +127,7 @@ def show(case_id: CaseId, as_json: AsJson = False, database: Database = None) ->
 def release(case_id: CaseId, database: Database = None) -> None:
     """Take a case from the process that tries it: its machine is gone, or its clock is ahead.
 
-    What that process still writes of the case counts for nothing. A case of the service goes back to its queue; go on
-    with any other by tribunal review resume.
+    A case of the service goes back to its queue; go on with any other by tribunal review resume.
     """
     from tribunal.cases.leases import release_lease
     from tribunal.store.audit import Who
@@ -180,7 +179,7 @@ def export(
 ) -> None:
     """Write all finished cases as a table: a row a case, with outcome, models, calls and what people decided.
 
-    Without --posts and --records it holds no words of a post. Only a record names reviewers.
+    Only --posts and --records add words of posts; only a record names reviewers.
     """
     require_service()
     from tribunal.exports.case_tables import export_cases

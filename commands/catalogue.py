@@ -144,7 +144,7 @@ def check_prompts(
         typer.Option(help="An installed system, whose prompts the folder may hold too.", autocompletion=graph_names),
     ] = "",
 ) -> None:
-    """Check a folder of prompts as a run does before its first call, and say which of ours it changes."""
+    """Check a folder of prompts as a run does, and say which of ours it changes."""
     from tribunal.commands.role_list import iter_roles
     from tribunal.graphs import graph as load_graph
     from tribunal.prompts.policy import load_policy

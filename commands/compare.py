@@ -49,8 +49,7 @@ def compare_setups(
 ) -> None:
     """Run setups (graphs with their models) on posts that people decided, and compare what they get wrong and cost.
 
-    It first says what they take, and asks. The same command goes on where it stopped. The runs are ordinary ones:
-    tribunal report, view and metrics read them.
+    It first says what they take, and asks. The same command goes on where it stopped.
     """
     from tribunal.plugins import require_extra
 

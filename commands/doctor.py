@@ -34,7 +34,7 @@ def doctor(
         bool,
         typer.Option(
             "--try",
-            help="Examine the model: ten plain posts, about 8,000 tokens. It is fit if it tells hate apart, quotes the "
+            help="Examine the model by ten plain posts, about 8,000 tokens. To pass, it tells hate apart, quotes the "
             "post and gives the right form, each in 9 of 10. Verdicts of a model that failed say so until it passes.",
         ),
     ] = False,

@@ -61,7 +61,7 @@ def write_statements(
     ] = None,
     explanations: Annotated[
         bool,
-        typer.Option("--explanations", help="Include the model's reasons, without their quotations. Check them."),
+        typer.Option("--explanations", help="Include the model's reasons, without quotations. Check them."),
     ] = False,
     send: Annotated[bool, typer.Option("--send", help="Send them, and earlier ones that were not sent.")] = False,
     to: To = None,

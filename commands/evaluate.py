@@ -39,8 +39,8 @@ def evaluate(
         list[str],
         typer.Option(
             metavar="PATH",
-            help="The data set's files, by their path or URL (s3://, hf://, https://, …); of several sets, NAME=PATH "
-            "for each, given again.",
+            help="The data set's files, by path or URL (s3://, hf://, https://, …); of several sets, NAME=PATH for "
+            "each.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder, new or begun.")],
@@ -57,7 +57,7 @@ def evaluate(
         typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
     ] = None,
     in_order: Annotated[
-        bool, typer.Option("--in-order", help="Take the posts as their files have them, not shuffled by the seed.")
+        bool, typer.Option("--in-order", help="Take the posts in the order of their files, unshuffled.")
     ] = False,
     extras: Annotated[
         bool | None,
@@ -81,9 +81,8 @@ def evaluate(
         typer.Option(
             metavar="NAME[/CONDITION]",
             autocompletion=protocol_names,
-            help="The posts and settings of a paper's table, such as arcade-table4 (tribunal protocols lists them). "
-            "paper: the table in which the set's own paper evaluated the graph. What you set yourself beats it, "
-            "with a warning.",
+            help="The posts and settings of a paper's table (tribunal protocols). paper: the table in which the set's "
+            "own paper evaluated the graph. What you set yourself beats it, with a warning.",
         ),
     ] = None,
     paper_models: shared.PaperModels = False,
@@ -209,7 +208,7 @@ def batch(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where results lie as they come. Default: OUT.run; of a URL, a folder that is named at the end.",
+            help="Where results lie as they come. Default: OUT.run; of a URL, one named at the end.",
         ),
     ] = None,
     as_json: shared.AsJson = False,

@@ -41,7 +41,7 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Such as arcade-table3; or a table of your own, FILE.toml (docs/experiments.md).",
+        help="Such as arcade-table3, or FILE.toml of your own.",
         autocompletion=experiment_names,
     ),
 ]
@@ -111,9 +111,8 @@ def _plan_runs(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="Where the sets' files are: the folder of one set, a folder that holds one for each set by its name, "
-            "or NAME=PATH for each, given again. Default: as the table's file says. A set that isn't given is a gap in "
-            "the table.",
+            help="The folder of one set, a folder that holds one for each set by its name, or NAME=PATH for each, "
+            "given again. Default: as the table's file says. A missing set is a gap in the table.",
         ),
     ] = None,
     out: Annotated[
@@ -142,8 +141,8 @@ def _plan_runs(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any setting of every run by its name, such as search=searxng or seats.judge=openai:gpt-5 "
-            "(docs/settings.md). May be given again. The table names those that depart from the paper.",
+            help="A setting of every run, such as seats.judge=openai:gpt-5; may be given again. The table names those "
+            "that depart from the paper.",
         ),
     ] = None,
     in_flight: shared.InFlight = 16,
@@ -257,10 +256,7 @@ def export(
         Path | None, typer.Option("--output", metavar="FILE", help="Write it there. Default: print it.")
     ] = None,
 ) -> None:
-    """Write the table of an experiment, finished or not: intervals, paired tests, and how far the paper's figures lie.
-
-    It is made of the results that are there; nothing is run.
-    """
+    """Write the table of an experiment, finished or not, with intervals, paired tests, and the paper's figures."""
     from tribunal.eval.experiments.plan import read_experiment_table
     from tribunal.eval.experiments.rendering import export_table
     from tribunal.eval.runs.journal import report_unwritten

@@ -29,8 +29,8 @@ def explain(
         str,
         typer.Argument(
             metavar="CASE",
-            help="A kept case's id, a thread of tribunal review list, or a file with what tribunal judge --json "
-            "printed; - reads that from standard input.",
+            help="A kept case's id, a thread of tribunal review list, or a file of tribunal judge --json; - is "
+            "standard input.",
         ),
     ],
     form: Annotated[
@@ -43,7 +43,7 @@ def explain(
         typer.Option(
             "--for",
             help="auditor: all of it. poster: a notice to the person who posted, about nobody else; a model writes "
-            "what the policy and our sentences lack in their language.",
+            "what has no sentence in their language.",
         ),
     ] = "auditor",
     language: Annotated[

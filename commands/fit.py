@@ -24,8 +24,8 @@ def fit(
         Path | None,
         typer.Argument(
             metavar="[DIR|FILE]",
-            help="The folder of a run: over labelled posts, or over posts of which people have decided some at the "
-            "desk; or what tribunal review export has written.",
+            help="A run over labelled posts, or over posts that people decided at the desk; or what tribunal review "
+            "export wrote.",
         ),
     ] = None,
     agreement: Annotated[

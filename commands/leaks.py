@@ -28,7 +28,7 @@ def check_leaks(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Prompt sets and policy files. Default: all that comes with the project and a model is shown.",
+            help="Prompt sets and policy files. Default: all shipped ones.",
         ),
     ] = None,
     data: Annotated[
@@ -55,7 +55,7 @@ def check_leaks(
     """Look for phrases of prompts, policies and examples in a test set; exit 1 if one stands there.
 
     A phrase is five words, ten characters of Korean, Chinese or Thai, a shorter post, or what stands in quotation
-    marks. Every split of the set that is there is read.
+    marks.
     """
     from tribunal.eval.leaks.hash_list import hash_posts, read_hash_list
     from tribunal.eval.leaks.prompt_texts import own_texts, shipped_texts

@@ -57,7 +57,7 @@ def build(
 ) -> None:
     """Build a perspective's index from the files of its set.
 
-    A stopped build goes on where it was. The same index is rebuilt unasked; only --replace overwrites a different one.
+    A stopped build goes on where it was. Only --replace overwrites a different index.
     """
     from tribunal.retrievers.perspectives.perspective import perspectives_folder
     from tribunal.retrievers.perspectives.store import build_index, resolve_perspective

@@ -30,8 +30,8 @@ def plan_posts(
         typer.Option(
             "--run",
             metavar="DIR",
-            help="A run to take accuracy and clusters from; given twice, two runs over the same posts, from which the "
-            "share of posts that one alone gets right is taken, too.",
+            help="A run to take accuracy and clusters from; of two over the same posts, also the share that one alone "
+            "gets right.",
         ),
     ] = None,
     power: Annotated[float, typer.Option(help="The chance to find the difference if there is one.")] = 0.8,
@@ -49,8 +49,8 @@ def plan_posts(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="The share of posts that one run alone gets right. Default: that of two runs given, else as if they "
-            "were wrong independently of each other.",
+            help="The share of posts that one run alone gets right. Default: that of two runs given, else as of "
+            "independent errors.",
         ),
     ] = None,
     cluster: Cluster = None,
@@ -63,10 +63,7 @@ def plan_posts(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many posts two runs need, so that a difference between them is found.
-
-    What runs take in calls and money: tribunal experiment plan, and eval with --samples.
-    """
+    """Say how many posts two runs need, so that a difference between them is found."""
     from tribunal.eval.measures.columns import read_columns
     from tribunal.eval.measures.power import ClusterDesign, PowerRequest, plan_posts
 

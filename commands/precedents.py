@@ -59,7 +59,7 @@ def build(
 ) -> None:
     """Build a store of the cases that people decided, or bring it up to date.
 
-    The store then holds what its sources hold: new cases come, erased ones leave. Only what is new is embedded.
+    New cases come, erased ones leave. Only what is new is embedded.
     """
     built = asyncio.run(_build(name, source, embedding, out, replace, database))
     if as_json:

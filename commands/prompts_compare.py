@@ -47,7 +47,7 @@ def compare(
     graph: Graph = "tribunal",
     by_seat: Annotated[
         bool,
-        typer.Option("--by-seat", help="Also exchange each prompt in which the sets differ alone: A with that of B."),
+        typer.Option("--by-seat", help="Also exchange each differing prompt alone."),
     ] = False,
     final: Annotated[
         bool,
@@ -68,7 +68,7 @@ def compare(
     """Run a graph with two prompt sets over the same posts, and compare them, post by post.
 
     It first says what the sets differ in and how many calls it takes, and asks. The same command goes on where it
-    stopped. The runs are ordinary ones: tribunal report, view and metrics read them.
+    stopped.
     """
     from tribunal.plugins import require_extra
 

@@ -104,7 +104,7 @@ def report(
 
     samples.html holds every sample, to filter, sort and search without a server.
 
-    Posts and transcripts are covered until you open them.
+    Posts are covered until you open them.
     """
     from tribunal.eval.report import write_report
     from tribunal.eval.runs.results import find_run_folders
@@ -124,8 +124,7 @@ def view(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="Where the data set's files are: shows texts and images that the run didn't keep. Of several sets, "
-            "SET=PATH for each, given again.",
+            help="The data set's files, for texts and images that the run didn't keep; of several, SET=PATH for each.",
         ),
     ] = None,
     prices: RunPrices = None,
@@ -139,7 +138,7 @@ def view(
 ) -> None:
     """Look into runs in a browser: filter, sort and search their samples, read each case, compare two runs.
 
-    Serves pages on this machine alone until Ctrl-C. Keeps an index beside each run's results (.view.sqlite).
+    Serves this machine alone, until Ctrl-C. Keeps an index beside each run's results (.view.sqlite).
     """
     from tribunal.eval.view.server import serve_runs
 
@@ -177,7 +176,7 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="The run's data set, for the posts' texts; of several sets, NAME=PATH for each, given again.",
+            help="The data set's files, for the posts' texts; of several, NAME=PATH for each.",
         ),
     ] = None,
     prices: RunPrices = None,

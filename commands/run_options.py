@@ -73,8 +73,8 @@ def _parse_engine(
         str | None,
         _option(
             metavar="TIME",
-            help="How long to pause while a model's server is down or starting (30m, 2h; 0: don't). Default: 8h, "
-            "a night, once it has answered; given, a server that hasn't answered yet is waited for too.",
+            help="How long to pause while a model's server is down (30m, 2h; 0: don't). Default: 8h, once it has "
+            "answered; given, also before that.",
         ),
     ] = None,
 ) -> dict[str, Any]:  # fmt: skip

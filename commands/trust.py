@@ -21,7 +21,7 @@ def trust(
 ) -> None:
     """Put the .env file of this folder in force: addresses, data folder, database and whatever else it names.
 
-    Keys and TRIBUNAL_MODEL of a .env file count without it. A file that has changed since is not trusted any more.
+    Keys and TRIBUNAL_MODEL count without it. A changed file is no longer trusted.
     """
     file = Path.cwd() / FILE
     if remove:
