@@ -11,11 +11,10 @@ from markupsafe import Markup
 from tribunal.cases.case_drawing import draw_fragment
 from tribunal.cases.deciders import rule_of_policy
 from tribunal.cases.problem import Problem
-from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
 from tribunal.nodes.clauses import clause_list
 from tribunal.schema import JSON, Record
-from tribunal.service.desk.case_page import CaseId, serve_image
+from tribunal.service.desk.case_page import CaseId, serve_image, view_for_moderators
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, LeadVisit, ReviewerVisit
 from tribunal.service.replica.appeals import NewAppeal
 from tribunal.service.replica.claims import deciders, may_be_same_person, policy_of_case, undo_seconds_left
@@ -96,7 +95,8 @@ async def _render_appeal(visit: DeskVisit, appeal_id: str, result: FormResult) -
             policy = await policy_of_case(visit.replica.store, case)
         except BadInput as error:
             trouble = str(error)
-    rule = rule_of_policy(policy, record.scheme, row["category_before"] or "") if record and policy else None
+    decided = row["category"] or row["category_before"] or ""
+    rule = rule_of_policy(policy, record.scheme, decided) if record and policy else None
     claimed, mine = visit.claim_of(row)
     what = "Appeal" if row["kind"] == "appeal" else "Reopened"
     return visit.page(
@@ -104,10 +104,15 @@ async def _render_appeal(visit: DeskVisit, appeal_id: str, result: FormResult) -
         row=row, record=record, tried=tried, trouble=trouble, claimed=claimed, mine=mine, rule=rule,
         undo_seconds=int(undo_seconds_left(row, visit.person)), clauses=policy.clauses if policy else (),
         cited=record.clauses if record else (),
-        had_part=record is not None and any(may_be_same_person(visit.person, each) for each in deciders(record)),
+        had_part=record is not None and _had_part(visit, record),
         explained=record and _draw_case(visit, row, record, case, policy.source if policy else None, "case-"),
         tried_explained=tried and _draw_case(visit, row, tried, trial or {}, None, "trial-"),
     )  # fmt: skip
+
+
+def _had_part(visit: DeskVisit, record: Record) -> bool:
+    """Return whether they may have decided the case themselves."""
+    return any(may_be_same_person(visit.person, each) for each in deciders(record))
 
 
 def _draw_case(visit: DeskVisit, row: JSON, record: Record, case: JSON, policy_text: str | None, prefix: str) -> Markup:
@@ -116,9 +121,9 @@ def _draw_case(visit: DeskVisit, row: JSON, record: Record, case: JSON, policy_t
     image = visit.desk_address(f"/appeals/{row['id']}/image") if post.get("image") else None
     made: JSON = {"post": post, "image": image, "case": case["id"], "decided_at": format_date(case["finished"])}
     try:
-        return draw_fragment(view_case(record, policy_text=policy_text, **made), prefix=prefix)
+        return draw_fragment(view_for_moderators(record, policy_text=policy_text, **made), prefix=prefix)
     except BadInput:  # the text is of another policy; without it the page says less, and nothing wrong
-        return draw_fragment(view_case(record, **made), prefix=prefix)
+        return draw_fragment(view_for_moderators(record, **made), prefix=prefix)
 
 
 @router.get("/cases/{case_id}/reopen")
@@ -214,12 +219,14 @@ async def opinion_image(opinion_id: RowId, visit: ReviewerVisit) -> Response:
 
 
 async def _render_opinion(visit: DeskVisit, opinion_id: str, result: FormResult) -> Response:
-    row, shown = await visit.replica.second_opinions.blind_case(opinion_id)
+    opinions = visit.replica.second_opinions
+    row, shown = await opinions.blind_case(opinion_id)
     claimed, mine = visit.claim_of(row)
+    record = Record.model_validate((await opinions.case_of(row))["record"])
     if not visit.leads or row["status"] == "waiting":  # nobody else is shown what was decided first
         row |= {"case_id": None, "first": None, "first_category": None}
     return visit.page(
         "opinion.html.jinja", result=result, title="Second opinion", here="/second-opinions", claimed=claimed,
-        mine=mine, row=row, post=shown["post"], rule=shown, clauses=shown["clauses"],
+        mine=mine, had_part=_had_part(visit, record), row=row, post=shown["post"], rule=shown, clauses=shown["clauses"],
         undo_seconds=int(undo_seconds_left(row, visit.person)),
     )  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
+from tribunal.calls import DEMO_NOTICE, REHEARSED
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.author_history import count_earlier_decisions
 from tribunal.cases.case_drawing import draw_fragment
-from tribunal.cases.case_view import ActivityEntry, CaseNote
+from tribunal.cases.case_view import ActivityEntry, CaseNote, CaseView
 from tribunal.cases.deciders import recorded_policy, rule_of_policy
 from tribunal.cases.explanations import case_status
 from tribunal.cases.problem import Problem
@@ -37,15 +38,15 @@ _FIELDS = ("category", "note", "question", "clauses")
 _EDGE = 1600  # pixels of an image's longest side
 # A picture is looked at by itself: nothing in it may do anything.
 _OF_AN_IMAGE = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
+_PRACTICE_NOTICE = "Practice rules, no real model: don't rely on them."
 _MOST_ACTIVITY = 500  # entries
 # What the audit log's kinds are called on the page.
 _ACTIONS = {
-    "case.taken_in": "received it",
     "case.decided": "finished it",
     "case.pending": "sent it to review",
     "case.cancelled": "cancelled it",
     "case.claimed": "claimed it",
-    "case.given_back": "released it",
+    "case.given_back": "gave it back",
     "case.answered": "decided",
     "case.undone": "undid the decision",
     "case.released": "took it from its process",
@@ -56,7 +57,7 @@ _ACTIONS = {
     "case.appealed": "received an appeal",
     "case.reopened": "reopened it",
     "appeal.claimed": "claimed the appeal",
-    "appeal.given_back": "released the appeal",
+    "appeal.given_back": "gave the appeal back",
     "appeal.answered": "decided the appeal, and may undo it",
     "appeal.undone": "undid the decision on the appeal",
     "appeal.trial": "ordered a new run",
@@ -64,7 +65,7 @@ _ACTIONS = {
     "appeal.decided": "decided the appeal",
     "opinion.sought": "asked for a second opinion",
     "opinion.claimed": "claimed the second opinion",
-    "opinion.given_back": "released the second opinion",
+    "opinion.given_back": "gave the second opinion back",
     "opinion.answered": "gave a second opinion, and may undo it",
     "opinion.undone": "undid the second opinion",
     "opinion.given": "gave a second opinion",
@@ -102,7 +103,7 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
                 await replica.reviews.skip(case_id, person, who)
             case "escalate":
                 if not visit.text("note"):
-                    raise Problem("bad_input", "note: tell the leads why you escalate the case")
+                    raise Problem("bad_input", "not escalated yet: write a note that tells the leads why")
                 await replica.reviews.escalate(case_id, person, visit.text("note"), who)
             case "translate" if visit.replica.options.desk_translator:
                 return await _render_case(visit, case_id, FormResult(), translation=await _translate(visit, row))
@@ -204,7 +205,7 @@ async def _render_case(
             policy_text, trouble = None, str(error)
         # Cues tell what the model looked at.
         seen = record.model_copy(update={"cues": (), "transcript": (), "evidence": ()}) if blind else record
-        view = view_case(
+        view = view_for_moderators(
             seen, post=row["post"], policy_text=policy_text, case=case_id,
             image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
             image_absent="The image isn't stored here.",
@@ -233,6 +234,15 @@ async def _render_case(
         and (visit.leads or row["escalated"] is None),
         notes=written, activity=[] if blind else activity,
     )  # fmt: skip
+
+
+def view_for_moderators(record: Record, **at_hand: Any) -> CaseView:
+    """Return the picture of a case, as `view_case` does, without words about how the service is run."""
+    view = view_case(record, **at_hand)
+    return view.model_copy(update={
+        "banners": tuple(_PRACTICE_NOTICE if each == DEMO_NOTICE else each for each in view.banners),
+        "warnings": tuple(each for each in view.warnings if each != REHEARSED),
+    })  # fmt: skip
 
 
 async def _open_appeals(visit: DeskVisit, case_id: str) -> tuple[str, ...]:
@@ -268,6 +278,9 @@ def _view_note(row: JSON) -> CaseNote:
 def _view_activity(row: JSON) -> ActivityEntry:
     details = row["details"] or {}
     who = "the service" if row["who"] == "replica" else details.get("reviewer") or row["name"] or row["who"]
+    did = _ACTIONS.get(row["kind"], row["kind"])
+    if row["kind"] == "case.taken_in":  # who sent it is a program
+        who, did = "Received", f"(key: {who})"
     shown = []
     for name in _SHOWN_DETAILS:
         if (value := details.get(name)) is not None:
@@ -275,6 +288,6 @@ def _view_activity(row: JSON) -> ActivityEntry:
             words = format_date(value) if name == "until" and isinstance(value, float) else words
             shown.append(f"{name.removesuffix('_sha')}: {words}")
     return ActivityEntry(
-        number=row["seq"], by=wellformed(str(who)), did=_ACTIONS.get(row["kind"], row["kind"]),
+        number=row["seq"], by=wellformed(str(who)), did=wellformed(did),
         at=format_date(row["at"]), details=tuple(shown),
     )  # fmt: skip

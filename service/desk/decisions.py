@@ -158,7 +158,7 @@ async def _decide_others(
         try:
             row = await replica.case_store.case(case_id)
             if decision["action"] == "accept" and model_category(row) != model_category(first):
-                raise Problem("conflict", f"case: {case_id}: the model verdict is another one")
+                raise Problem("conflict", f"case: {case_id}: the model's verdict is another one")
             blind = await decides_blind(visit, case_id)
             await _decide_one(visit, row, decision, question or None, together, blind=blind)
         except (Problem, BadInput):

@@ -45,6 +45,13 @@
     reason.addEventListener("change", () => fill(reason.value));
   }
 
+  // How many similar posts are ticked.
+  for (const box of document.querySelectorAll(".copies input")) {
+    box.addEventListener("change", () => {
+      document.querySelector("[data-ticked]").textContent = document.querySelectorAll(".copies input:checked").length;
+    });
+  }
+
   // Texts that are blurred by the reader's own choice: the key shows all, or blurs them again; a click shows one.
   const blurred = () => document.querySelectorAll(".blurred :is(.case-words, .searched, .clip, .copies [dir], .case-facts .words)");
   const showTexts = () => {

@@ -123,6 +123,11 @@ class DeskVisit:
         self.sees_all = role != "reviewer" or session.who.may("audit")
 
     @property
+    def display_name(self) -> str:
+        """Return their name without that of their key, which they share with others."""
+        return self.person.removesuffix(f" ({self.session.who.name})")
+
+    @property
     def blurs_texts(self) -> bool:
         """Return whether the texts of posts are blurred in this browser until they ask for them."""
         return Cookies(self.request).read("blur") == "1"

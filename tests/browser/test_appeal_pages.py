@@ -97,7 +97,7 @@ async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path)
             await page.wait_for_timeout(50)
         await page.goto(f"/desk/appeals/{first.json()['id']}")
         await page.get_by_label("Note").fill(HOSTILE)
-        await page.get_by_role("button", name="Uphold").click()
+        await page.get_by_role("button", name="Keep the decision").click()
         await page.wait_for_url("**said=uphold")
         await is_sound(page)
         paths = ["/appeals", "/appeals?of=decided", "/second-opinions", f"/second-opinions/{opinion}", "/board"]

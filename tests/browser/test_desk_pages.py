@@ -190,7 +190,9 @@ async def test_rows_are_ticked_by_key_and_with_shift_and_texts_shown_by_key(chro
         await kim.keyboard.press("Enter")
         await is_at(kim, "Post post-0")
         here = kim.url
-        await kim.locator("summary", has_text="2 similar posts to review. Decided with this one: 2 ticked").click()
+        await kim.locator(
+            "summary", has_text="2 similar posts: tick those that get the same decision (2 ticked)"
+        ).click()
         await is_sound(kim)
         await kim.goto(f"{url}/desk/help")
         await kim.get_by_role("button", name="Blur texts").click()

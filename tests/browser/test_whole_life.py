@@ -125,14 +125,14 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         ]
         await press(first, "5", "Enter")
         await is_at(first, "Post quoted")
-        await says(first, f"Accepted the model verdict of {song}")
+        await says(first, f"Accepted the model's verdict on {song}")
 
         # Escalated with a note; then two near-copies are decided together.
         await press(first, "w")
         await first.keyboard.type("Who shouted?")
         await press(first, "Escape", "e", "Enter")
         await is_at(first, "Post copy-1")
-        await says(first, "1 similar post to review. Decided with this one: 1 ticked")
+        await says(first, "1 similar post: tick those that get the same decision (1 ticked)")
         await press(first, "1", "Enter")
         await is_at(first, "Queue")
         await says(first, "1 more decided with it.")

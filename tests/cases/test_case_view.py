@@ -133,7 +133,7 @@ async def test_a_person_decided_after_a_question() -> None:
     unsure = {**VERDICT, "confidence": 0.2}
     async with ScriptedServer(told(judge=unsure)) as server:
         record = await decide(server, POST, graph="tribunal", review=True)
-        assert view_case(record, post=POST).decided[-1].by == "nobody yet"
+        assert view_case(record, post=POST).decided[-1].by == "not decided yet"
         thread = str(record.thread)
         await submit_review(thread, {"type": "response", "args": "who says so?", "reviewer": "kim"})
         edit = {"type": "edit", "args": {"action": "decide", "args": {"category": "Sexist", "note": "the second one"}}}
@@ -141,8 +141,8 @@ async def test_a_person_decided_after_a_question() -> None:
     made = view_case(done, post=POST)
     assert [(each.by, each.how) for each in made.decided] == [
         ("kim", "returned the case with a question"),
-        ("openai:scripted (judge)", "found Religious, confidence 0.20"),
-        ("lee", "changed the model verdict (Religious)"),
+        ("openai:scripted (judge)", "found Religious, confidence 0.20; a person overruled it"),
+        ("lee", "changed Religious, the model's verdict, to Sexist"),
     ]
     assert made.trial.reasons == VERDICT["explanation"], "the court's own, and not the person's"
     [earlier] = made.earlier_trials
@@ -260,7 +260,7 @@ async def test_a_dismissed_case_says_that_nobody_judged_it() -> None:
     async with ScriptedServer(court_script(implicit=False)) as server:
         record = await decide(server, POST)
     made = view_case(record, post=POST)
-    assert made.decided[0].by == "no judge: the case was dismissed"
+    assert made.decided[0].by == "ended early: nothing found, so no judge decided"
     assert "No cue was brought." in read(made).text
 
 

@@ -53,7 +53,7 @@ async def test_an_author_s_earlier_decisions_stand_beside_a_case(database: str) 
         page = await kim.get(f"/desk/cases/{nobody['id']}")
         assert page.tree.xpath("//*[@id='author']") == []
         first = await post(client, "six", author="a newcomer")
-        assert "No earlier post of this author was decided." in (await kim.get(f"/desk/cases/{first['id']}")).words
+        assert "No earlier decisions about this author." in (await kim.get(f"/desk/cases/{first['id']}")).words
 
         # The id itself is in no table; the hash goes with the words.
         for table in METADATA.sorted_tables:

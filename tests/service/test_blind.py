@@ -31,7 +31,7 @@ async def test_no_page_tells_the_verdict_before_one_decides(database: str) -> No
         await kim.sign_in(named="kim")
         queue = await kim.get("/desk/queue?category=NotHate&sort=most+sure&surer=0.9")
         assert len(queue.tree.xpath("//a[@data-row]")) == 2, "a filter by the verdict would tell it"
-        assert "Model verdict" not in queue.words
+        assert "Model's verdict" not in queue.words
         for category in ("NotHate", "Racist", "Religious"):
             found = await kim.get(f"/desk/search?category={category}")
             assert found.tree.xpath("//a[@data-row]") == []
@@ -53,10 +53,10 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         await kim.sign_in(named="kim")
         await kim.send(at="/next")
         done = await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
-        assert f"You decided NotHate for {hate}. The model verdict was" in done.said
+        assert f"You decided NotHate for {hate}. The model's verdict was" in done.said
         assert "you differ." in done.said
         agreed = await kim.send("change", at="/cases/", category="NotHate", note="A greeting.")
-        assert "The model verdict was NotHate: you agree." in agreed.said
+        assert "The model's verdict was NotHate: you agree." in agreed.said
         [entry] = [row for row in await audit_log.page(store, subject=fine) if row["kind"] == "case.answered"]
         details = audit_log.readable(entry)["details"]
         assert (details["action"], details["blind"], details["court"]) == ("accept", True, "NotHate")
@@ -68,7 +68,7 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         figures = (await client.get("/v1/figures")).json()["desk"]
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
         board = await kim.get("/desk/board")
-        assert "Decided before seeing the model verdict: 1 case, 0.0 % agree with it" in board.words
+        assert "Decided before seeing the model's verdict: 1 case, 0.0 % agree with it" in board.words
 
 
 async def test_a_key_that_decides_is_told_no_verdict_before(database: str) -> None:

@@ -55,7 +55,7 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
         assert refused.wrong.startswith("Kim (operator) is reviewing this (")
         done = await kim.send("accept", note="as I see it")
         assert (kim.case, done.heading) == (second["id"], "Post p-2")
-        assert done.said == f"Accepted the model verdict of {first['id']}."
+        assert done.said == f"Accepted the model's verdict on {first['id']}."
         record = (await client.get(f"/v1/cases/{first['id']}")).json()["record"]
         assert (record["outcome"], record["review"]["reviewer"], record["review"]["note"]) == (
             "verdict", "kim (operator)", "as I see it",

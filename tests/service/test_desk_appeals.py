@@ -60,10 +60,10 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
         assert (refused.status, refused.wrong[:17], refused.value("category")) == (400, "Note: is empty: s", "NotHate")
         done = await kim.send("change", category="NotHate", note=f"a song {SCRIPT}")
         assert done.said == "Decision changed."
-        assert "Reversed by kim (operator)" in done.words
+        assert "Decision reversed by kim (operator)" in done.words
         assert SCRIPT not in done.response.text
         assert (await client.get(at)).json()["record"]["category"] == "NotHate"
-        assert "Reversed" in (await lee.get("/desk/appeals?of=decided")).words
+        assert "Decision reversed" in (await lee.get("/desk/appeals?of=decided")).words
         page = await lee.get(f"/desk/cases/{at.rpartition('/')[2]}/reopen")
         assert (await lee.send(at="reopen", reason=" ")).wrong == "Reason: is empty; say why the case is reopened."
         page = await lee.send(at="reopen", reason="look once more")

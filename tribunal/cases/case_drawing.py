@@ -25,7 +25,7 @@ from tribunal.times import format_date
 
 # Details that short pictures (a terminal's, a notebook's) leave out, and those that the author of a post is told.
 IN_FULL_ONLY = frozenset({
-    "Hash of the image", "Label", "Post", "Prompts", "Protocol", "Research", "Rounds of debate", "Saved",
+    "Categories", "Hash of the image", "Not needed", "Post", "Prompts", "Protocol", "Research", "Rounds of debate",
     "Shown to models", "System", "Task",
 })  # fmt: skip
 TO_AUTHORS = frozenset({"Case"})

@@ -90,10 +90,13 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
         for each in record.trials
     ]  # fmt: skip
     own = {name: getattr(record, name) for name in ("outcome", "category", "confidence", "tie")}
-    how = line_of_case("outcome", {**own, **model_verdict(record)})
+    verdict = {**own, **model_verdict(record)}
+    how = line_of_case("outcome", verdict)
+    if record.outcome == verdict["outcome"] == "verdict" and record.category != verdict["category"]:
+        how += "; a person overruled it"
     steps.append(DecisionStep(by=_deciding_models(record), at=known, how=how))
     if review is not None:
-        steps.append(_review_step(review))
+        steps.append(_review_step(record, review))
     for each in record.appeals:
         did = "decided the appeal" if each.kind == "appeal" else "reopened the case"
         cited = f", {line_of_case('clauses', each.clauses)}" if each.clauses else ""
@@ -102,12 +105,14 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
     return tuple(steps)
 
 
-def _review_step(review: Review) -> DecisionStep:
+def _review_step(record: Record, review: Review) -> DecisionStep:
     """Return what a reviewer did, or that a case needs review."""
     if review.action is None:
-        return DecisionStep(by="nobody yet", at="open", how=f"needs review: {read_reason(review.reason)}")
+        return DecisionStep(by="not decided yet", at="–", how=f"needs review: {read_reason(review.reason)}")
     verdict = review.court.get("category") or review.court.get("outcome")
-    how = "accepted the model verdict" if review.action == "accept" else f"changed the model verdict ({verdict})"
+    decided = record.appeals[0].before.get("category") if record.appeals else record.category
+    changed = f"changed {verdict}, the model's verdict, to {decided}"
+    how = "accepted the model's verdict" if review.action == "accept" else changed
     how += f", {line_of_case('clauses', review.clauses)}" if review.clauses else ""
     at = format_date(review.at) if review.at else _UNKNOWN_TIME
     return DecisionStep(by=review.reviewer or _UNNAMED, at=at, how=how, note=review.note)
@@ -116,7 +121,7 @@ def _review_step(review: Review) -> DecisionStep:
 def _deciding_models(record: Record) -> str:
     """Return the models that decided, each with its seat."""
     if record.track == "dismissed":
-        return "no judge: the case was dismissed"
+        return "ended early: nothing found, so no judge decided"
     if record.track == "triage" and record.first_look:
         return f"the screening classifier ({record.first_look[:12]})"
     if record.outcome in ("refusal", "failure") and record.fault and not record.review:

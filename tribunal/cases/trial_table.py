@@ -27,7 +27,8 @@ def spoken_turn(turn: Turn, listed: Sequence[Cue] = ()) -> SpokenTurn:
         claim = "" if each.cue_id in ids else f"{line_of_case('quoted', each.claim)} "
         words.append(f"{each.cue_id} {each.says}: {claim}{each.argument}")
     if turn.text or not words:
-        words.append(": ".join(each for each in (turn.stance, turn.text or "nothing") if each))
+        nothing = "no sign of hate" if turn.stage == "scan" else "nothing"
+        words.append(": ".join(each for each in (turn.stance, turn.text or nothing) if each))
     return SpokenTurn(title=line_of_case("turn", turn), words=tuple(words))
 
 

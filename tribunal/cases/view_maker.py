@@ -33,7 +33,7 @@ from tribunal.cases.deciders import (
 from tribunal.cases.quotations import MarkedCue, cut_segments
 from tribunal.cases.stepping import EDITED_NOTICE, edits_of
 from tribunal.cases.trial_table import mark_cues, view_trial
-from tribunal.schema import JSON, Evidence, Post, Record, Trial
+from tribunal.schema import JSON, Evidence, Post, Record, Saving, Trial
 from tribunal.text import count_noun
 from tribunal.times import format_date
 
@@ -166,22 +166,27 @@ def case_details(record: Record, case: str | None) -> Iterator[tuple[str, str]]:
     (`case_drawing.IN_FULL_ONLY` and `TO_AUTHORS` say which of them short pictures leave out, and authors are told).
     """
     prompts, research = record.prompts, record.research or {}
-    saved = (
-        f"{count_noun(each.calls, 'call')}, {count_noun(each.tokens, 'token')}: {each.how}" for each in record.saved
-    )
+    spared = (_list_spared(each) for each in record.saved)
     yield "Case", case or ""
     yield "Post", record.post_id
     yield "System", record.graph
     yield "Task", record.task
-    yield "Label", f"{record.label} of the {record.scheme} scheme" if record.label is not None else record.scheme
+    yield "Categories", "the policy's categories" if record.scheme == "fine" else "hateful or not"
     yield "Rounds of debate", str(record.rounds)
     yield "Shown to models", "not recorded" if record.shown is None else " and ".join(record.shown) or "nothing"
     yield "Prompts", f"{prompts.get('name')} ({prompts.get('sha')})" if prompts else "not recorded"
-    yield "Saved", "; ".join(saved)
+    yield "Not needed", "; ".join(spared)
     yield "Research", f"run {research.get('run')} of the archive, {research.get('turn')} turns" if research else ""
     yield "Protocol", record.protocol or ""
     yield "Hash of the image", record.image_sha256 or ""
     yield "Thread", record.thread or "" if record.thread != case else ""
+
+
+def _list_spared(saving: Saving) -> str:
+    """Return the calls and tokens that a shortcut spared, and how."""
+    calls = [count_noun(saving.calls, "call")] if saving.calls or not saving.tokens else []
+    tokens = [count_noun(saving.tokens, "token")] if saving.tokens else []
+    return f"{', '.join(calls + tokens)}: {saving.how}"
 
 
 def fields_of_post(post: PostAtHand) -> Mapping[str, Any]:
