@@ -85,8 +85,7 @@ class Redrawn(EveryGraph):
     draw_temperature: float = setting(
         MODELS, "Temperature of further draws",
         "The temperature, from 0 to 2, of every draw after the first, where the same call is made several times. "
-        "In self_consistency also of the first, so that all draws are alike; a temperature set for the seat "
-        "classifier replaces it.",
+        "In self_consistency also of the first; a temperature of the seat classifier replaces it.",
         0.7, nodes=["judge", "draw", "speak"], ge=0, le=2, clients="anything",
     )
 
@@ -110,8 +109,8 @@ class Budgeted(EveryGraph):
     )
     max_tokens: int | None = setting(
         BUDGET, "Budget (tokens)",
-        "How many tokens, in and out, a post may cost. Once they are spent, the judge decides on what is there. "
-        "self_consistency makes no draw that would cost more, and symmetric_debate holds no such round.",
+        "How many tokens, in and out, a post may cost. Once they are spent, the judge decides on what is there; "
+        "self_consistency and symmetric_debate begin no draw or round that would cost more.",
         None, default="no limit", ge=1, clients="anything",
     )
 
@@ -139,9 +138,9 @@ class Court(Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, B
     )
     judge_rejects: Literal["fast-track", "both-tracks"] = setting(
         ARGUING, "Where the judge rejects cues",
-        "Where the judge is told to reject a cue because the post speaks of its own author or of no protected group, "
-        "or because its context is neutral. fast-track: there alone, as in ARCADE's published code. both-tracks: also "
-        "in a deep dive, as in its paper.",
+        "Where the judge is told to reject a cue if the post speaks of its own author or of no protected group, or its "
+        "context is neutral. fast-track: there alone, as in ARCADE's code. both-tracks: also in a deep dive, as in its "
+        "paper.",
         "fast-track", nodes=["judge"], option=False, clients="anything",
     )
     boxes: bool = setting(
@@ -228,7 +227,7 @@ class PredictSettings(Panel, Variants, Clausal, Judged, Argued, Ordered, Budgete
     debate_memory: Literal["whole", "arguments"] = setting(
         ARGUING, "Memory of the debate",
         "What is shown of round 1 later on. whole: to each side its reference and all that it read, to the judge both "
-        "references, as PREDICT's published code does. arguments: what was argued, as the paper's Algorithm 2 does.",
+        "references, as in PREDICT's code. arguments: what was argued, as in its paper.",
         "whole", nodes=["answer_non_hate", "answer_hate", "judge"], option=False, clients="anything",
     )
 

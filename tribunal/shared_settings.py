@@ -155,9 +155,9 @@ class EveryGraph:
     )
     extra_body: dict[str, dict[str, Any]] = setting(
         MODELS, "Further fields of requests",
-        "Fields to add to the body of each request, by model: a table whose keys are models, as provider:model or with "
-        "* for any letters, such as {'openai:qwen3*' = {chat_template_kwargs = {enable_thinking = false}}}. "
-        "OpenAI-compatible servers and Ollama take them.",
+        "Fields to add to the body of each request, by model, as provider:model or with * for any letters, such as "
+        "{'openai:qwen3*' = {chat_template_kwargs = {enable_thinking = false}}}. For OpenAI-compatible servers and "
+        "Ollama.",
         dict, option=False,
     )
     line_up: str | None = setting(
@@ -257,8 +257,7 @@ class Ordered(EveryGraph):
 
     answer_order: Literal["reason-first", "label-first"] | None = setting(
         ARGUING, "Order of an answer",
-        "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
-        "label. label-first: the label, as in the prompts of PREDICT's paper and of ARCADE's one-call baseline.",
+        "What an answer begins with: the reason, or the label, as in PREDICT's paper and ARCADE's one-call baseline.",
         None, default="label-first in baseline (hate, mode full), else reason-first", option=False, clients="anything",
         nodes=["perspective", "answer_non_hate", "answer_hate", "annotate", "judge", "classify", "draw"],
     )
