@@ -278,7 +278,7 @@ def _view_note(row: JSON) -> CaseNote:
 def _view_activity(row: JSON) -> ActivityEntry:
     details = row["details"] or {}
     who = "the service" if row["who"] == "replica" else details.get("reviewer") or row["name"] or row["who"]
-    did = _ACTIONS.get(row["kind"], row["kind"])
+    did = str(_ACTIONS.get(row["kind"], row["kind"]))
     if row["kind"] == "case.taken_in":  # who sent it is a program
         who, did = "Received", f"(key: {who})"
     shown = []

@@ -83,7 +83,7 @@
     }
     if (turn.stance) chip(element, turn.stance, "", "");
     paragraph(element, turn.text);
-    if (!turn.cues.length && !turn.arguments.length && !turn.text) paragraph(element, "Nothing found.");
+    if (!turn.cues.length && !turn.arguments.length && !turn.text) paragraph(element, turn.stage === "scan" ? "No sign of hate found." : "Nothing found.");
   };
 
   const drawCost = (call) => {

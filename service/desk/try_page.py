@@ -25,6 +25,7 @@ from tribunal.cases.quotations import cut_segments
 from tribunal.cases.stepping import StepAnswer
 from tribunal.cases.trial_table import mark_cues
 from tribunal.cases.view_maker import safe_link
+from tribunal.context import POLICIES
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.graphs import named_graphs
@@ -54,11 +55,12 @@ async def show_try_page(request: Request) -> HTMLResponse:
     """Show the page, with the graphs, policies and models that it offers."""
     replica = replica_of(request)
     operator = may_be_operator(request)
-    model = str(replica.options.settings.get("model") or setting("TRIBUNAL_MODEL") or "")
+    settings = replica.options.settings
+    model = str(settings.get("model") or setting("TRIBUNAL_MODEL") or "")
     graphs, policies = await asyncio.to_thread(_list_choices)
     page = render_page(
         request, "try.html.jinja", title="Try it", graphs=graphs, policies=policies, words=_list_words(),
-        graph=replica.options.graph, policy=str(replica.options.settings.get("policy") or ""),
+        graph=replica.options.graph, policy=str(settings.get("policy") or POLICIES[settings.get("task") or "hate"]),
         free=operator and not await has_keys(replica.store), models=[*(_own_models() if operator else ()), REHEARSAL],
         model=model if operator or not model else "", rehearsal="" if model else DEMO_NOTICE,
         root=request.scope.get("root_path", ""),

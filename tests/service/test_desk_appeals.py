@@ -62,6 +62,11 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
         assert done.said == "Decision changed."
         assert "Decision reversed by kim (operator)" in done.words
         assert SCRIPT not in done.response.text
+        head, _, models = (await kim.get(f"/desk/cases/{at.rpartition('/')[2]}")).words.partition(
+            "What the models found"
+        )
+        assert "kim (operator) decided the appeal: reversed" in head, "whose decision it is stands first"
+        assert "openai:scripted (judge) found Religious" in models.partition("How it was decided")[0]
         assert (await client.get(at)).json()["record"]["category"] == "NotHate"
         assert "Decision reversed" in (await lee.get("/desk/appeals?of=decided")).words
         page = await lee.get(f"/desk/cases/{at.rpartition('/')[2]}/reopen")
@@ -97,6 +102,12 @@ async def test_a_second_opinion_is_blind_and_the_board_shows_it(database: str) -
         for told in ("kim", "judge-words", case["id"], "indicted-cue"):
             assert told not in page.response.text
         assert (await lee.send("give")).wrong == "Category: choose a category."
+        kim = somebody(app)
+        await kim.sign_in(made["admin"], named="kim")
+        page = await kim.get(link)
+        assert "You decided this case, so somebody else gives its second opinion." in page.words
+        assert not {"claim", "give"} & set(page.buttons())
+        await lee.get(link)
         page = await lee.send("give", category="NotHate", note="quoted")
         assert page.said == "Opinion saved. The decision stays as it is."
         assert "Religious" not in (await lee.get(link)).words.partition("Policy:")[0], "nor is it told afterwards"
