@@ -85,7 +85,10 @@ def import_(
         text = read_text(file.expanduser())
     except (OSError, ValueError) as error:
         raise BadInput(f"file: {file}: {getattr(error, 'strerror', None) or error}; give a Markdown file") from error
-    made = import_markdown_policy(text, groups=group or (), name=name)
+    try:
+        made = import_markdown_policy(text, groups=group or (), name=name)
+    except BadInput as error:
+        raise BadInput(f"file: {file}: {error}") from error
     _write_new(out, made.text)
     if made.left_out:
         say(f"left out, since a policy here has no such part: {', '.join(made.left_out)}", aside=True)

@@ -201,7 +201,8 @@ EXTRA = {
     "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
     "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
     "prompts leaks write_hashes": "--write-hashes new", "precedents build out": "--out new",
-    "serve prices": "--prices prices.toml",
+    "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
+    "explain mapping": "--for poster --mapping mapping.toml", "batch database": "--keep",
 }  # fmt: skip
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
