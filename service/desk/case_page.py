@@ -54,7 +54,6 @@ _ACTIONS = {
     "case.skipped": "skipped it",
     "case.noted": "wrote a note",
     "case.erased": "erased its text",
-    "case.appealed": "received an appeal",
     "case.reopened": "reopened it",
     "appeal.claimed": "claimed the appeal",
     "appeal.given_back": "gave the appeal back",
@@ -71,6 +70,7 @@ _ACTIONS = {
     "opinion.given": "gave a second opinion",
     "opinion.settled": "settled a disagreement",
 }
+_RECEIVED = {"case.taken_in": "", "case.appealed": "an appeal "}
 # Which details of an entry are shown.
 _SHOWN_DETAILS = (
     "action", "outcome", "category", "together", "until", "batch", "result", "reason_sha", "note_sha", "question_sha",
@@ -279,8 +279,8 @@ def _view_activity(row: JSON) -> ActivityEntry:
     details = row["details"] or {}
     who = "the service" if row["who"] == "replica" else details.get("reviewer") or row["name"] or row["who"]
     did = str(_ACTIONS.get(row["kind"], row["kind"]))
-    if row["kind"] == "case.taken_in":  # who sent it is a program
-        who, did = "Received", f"(key: {who})"
+    if row["kind"] in _RECEIVED:  # whose key it is sent it, and no person took it
+        who, did = "Received", f"{_RECEIVED[row['kind']]}(key: {who})"
     shown = []
     for name in _SHOWN_DETAILS:
         if (value := details.get(name)) is not None:
