@@ -257,7 +257,7 @@ class Ordered(EveryGraph):
 
     answer_order: Literal["reason-first", "label-first"] | None = setting(
         ARGUING, "Order of an answer",
-        "What an answer begins with: reason-first, or label-first as in PREDICT's paper and ARCADE's one-call baseline.",
+        "What an answer begins with: reason-first, or label-first as in PREDICT's paper and ARCADE's one call.",
         None, default="label-first in baseline (hate, mode full), else reason-first", option=False, clients="anything",
         nodes=["perspective", "answer_non_hate", "answer_hate", "annotate", "judge", "classify", "draw"],
     )
