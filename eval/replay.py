@@ -1,7 +1,7 @@
 """Serve PREDICT's recorded debates as a model's answers, so that our judge and counting are held to their verdicts.
 
 The model is named `tribunal.eval.replay:PREDICT:FOLDER`. It answers the graph `predict` over the data set
-`predict-debates`, with the two perspectives of `VOICES` (docs/experiments.md has the commands).
+`predict-debates`, with the two perspectives of `SIDE_BY_PERSPECTIVE` (docs/experiments.md has the commands).
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ if TYPE_CHECKING:
     from tribunal.models.role import Question
 
 # Which perspective gives the reference of which side; the recording has each side's reasons as one text.
-VOICES: dict[str, Stance] = {"example-newsroom": "not_hate", "example-harm": "hate"}
+SIDE_BY_PERSPECTIVE: dict[str, Stance] = {"example-newsroom": "not_hate", "example-harm": "hate"}
 _REFUSAL = "I can't help with that."
 _UNREADABLE = "The recording holds no answer of the judge that its script could read."
-_AGREES = re.compile(r"(?<!dis)\bagree\b|동의(?!하지)", re.IGNORECASE)
+_AGREES = re.compile(r"\bagree\b|동의", re.IGNORECASE)
+_DISAGREES = re.compile(
+    r"(?:\bnot|\bcannot|n['’]t)\s+(?:\w+\s+)?agree\b|동의(?:하지|할\s*수\s*없|\s*못)", re.IGNORECASE
+)
 
 
 def make_recorded_model(endpoint: Endpoint) -> BaseChatModel:
     """Return a model that answers each part of `predict` with what was said in the recorded debate on the post.
 
     Raises:
-        BadInput: the folder holds no recorded debate, two of them are on one text, or one isn't of the form.
+        BadInput: the folder holds no recorded debate, or one isn't of the form.
     """
     from tribunal.eval.datasets.predict_debates import FILES, read_debate
     from tribunal.nodes.rehearsal.model import Rehearsal
@@ -57,9 +60,9 @@ def _recorded_parts(debates: Mapping[str, RecordedDebate]) -> dict[str, Callable
 
     def take_stance(question: Question) -> JSON | str:
         """Give the reference of a side; a side without one is left out, as a perspective that refuses is."""
-        side = VOICES.get(question.role.seat.removeprefix("perspective:"))
+        side = SIDE_BY_PERSPECTIVE.get(question.role.seat.removeprefix("perspective:"))
         if side is None:
-            raise ValueError(f"{question.role.seat}: speaks for neither side; name {' and '.join(VOICES)}")
+            raise ValueError(f"{question.role.seat}: speaks for neither side; name {' and '.join(SIDE_BY_PERSPECTIVE)}")
         reason = debate_on(question).references[side]
         names = question.form.model_json_schema()["properties"]["label"]["enum"]
         return {"reason": reason, "label": names[0 if side == "hate" else 1]} if reason else _REFUSAL
@@ -90,7 +93,8 @@ def _recorded_parts(debates: Mapping[str, RecordedDebate]) -> dict[str, Callable
 
 def _stance_in_words(said: str) -> Literal["agree", "rebut"]:
     """Return the stance of a response, which the recording has in words alone."""
-    return "agree" if _AGREES.search(said[:80]) else "rebut"
+    begin = said[:80]
+    return "agree" if _AGREES.search(begin) and not _DISAGREES.search(begin) else "rebut"
 
 
 PREDICT = Provider(name="recorded", make=make_recorded_model, sees_question=True)

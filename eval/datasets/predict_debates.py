@@ -66,7 +66,7 @@ def read_debate(file: Path) -> RecordedDebate:
             # Between the two stands the argument again, as the side was reminded of it.
             openings={side: words["assistant"][0] for side, words in spoken.items()},
             responses={side: words["assistant"][-1] for side, words in spoken.items()},
-            label=_as_text(told["label"]) if held.get("success") and "label" in told else None,
+            label=_as_text(told["label"]) or None if held.get("success") and "label" in told else None,
             reason=_as_text(told.get("reason")),
             about_own_text=all(_as_text(held["text"]) in words["system"][0] for words in spoken.values()),
         )

@@ -67,7 +67,10 @@ def _check_conditions(protocol: Protocol) -> None:
     for name in protocol.conditions:
         for dataset in protocol.datasets:
             if name in protocol.conditions_on(dataset):
-                context_from({**protocol.settings_of(name, dataset), **protocol.models_of(name)})
+                try:
+                    context_from({**protocol.settings_of(name, dataset), **protocol.models_of(name)})
+                except BadInput as error:
+                    raise BadInput(f"conditions.{name}, on {dataset}: {error}") from error
 
 
 def _check_settings(settings: JSON, field: str, graphs: Collection[str]) -> None:
@@ -88,7 +91,7 @@ def _check_columns(experiment: Experiment) -> None:
     protocol, shape = experiment.protocol, experiment.shape
     _check_measure("shape.measure", shape.measure)
     _check_measure("shape.beside", shape.beside)
-    _check_known("shape.asks", shape.asks, {row.model for row in shape.rows if row.model})
+    _check_known("shape.asks", shape.asks, dict.fromkeys(row.model for row in shape.rows if row.model))
     _check_known("shape.seats", shape.seats, protocol.graphs)
     _check_known("shape.seats", shape.seats.values(), SETTINGS)
     for number, column in enumerate(shape.columns):
@@ -124,7 +127,7 @@ def _check_rows(experiment: Experiment) -> None:
 
 def _check_name(name: str, field: str, what: str) -> None:
     if not _NAME.fullmatch(name):
-        raise BadInput(f"{field}: {name!r}: give letters, digits, - and _ as the name of {what}")
+        raise BadInput(f"{field}: {name!r}: give letters, digits and . = - _ as the name of {what}")
 
 
 def _check_known(field: str, named: Iterable[str], known: Collection[str]) -> None:

@@ -11,7 +11,9 @@ import pytest
 from tests.eval.datasets.published import labels, posts, written
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.replay import VOICES
+from tribunal.eval.replay import SIDE_BY_PERSPECTIVE
+
+DISAGREES = ["I disagree", "I cannot agree", "동의할 수 없습니다", "I don't fully agree", "No", "No"]
 
 
 def player(text: str, side: str, reference: str, opening: str, response: str) -> list[dict[str, str]]:
@@ -32,7 +34,7 @@ def record(folder: Path, number: int, text: str, truth: str, label: str | None, 
     references = {"Not_Hate_Reason": f"harmless-{number}", "Hate_Reason": f"harmful-{number}", **other}
     memories = {
         "Non Hate side": ("Non-Hate", f"opening-not-{number}", f"I agree with you: response-not-{number}"),
-        "Hate side": ("Hate", f"opening-hate-{number}", f"I disagree: response-hate-{number}"),
+        "Hate side": ("Hate", f"opening-hate-{number}", f"{DISAGREES[number]}: response-hate-{number}"),
     }
     held = {
         "num_players": 2,
@@ -68,6 +70,8 @@ def test_recorded_debates_are_read_with_the_labels_of_the_sample_or_of_the_judge
     ]
     found = posts("predict-debates", debates, "recorded")
     assert labels(found) == [("0", 1, True), ("1", 0, False), ("2", 0, False)]  # the fourth answer couldn't be read
+    record(debates, 5, "글 다섯", "비혐오", "nan")
+    assert len(posts("predict-debates", debates, "recorded")) == 3, "nan is no verdict either"
     # The published script debates the first row's text in every row.
     assert [post.fields["about_own_text"] for post in found] == [True, False, False]
     written(debates / "4.json", {"text": "글", "players": {}})
@@ -85,7 +89,7 @@ def test_replayed_debates_end_in_their_recorded_verdicts(debates: Path, tmp_path
             split=split,
             graph="predict",
             in_order=True,
-            settings={"model": model, "perspectives": list(VOICES)},
+            settings={"model": model, "perspectives": list(SIDE_BY_PERSPECTIVE)},
         )
         return evaluate(wanted, tmp_path / split).measured
 
@@ -106,5 +110,6 @@ def test_replayed_debates_end_in_their_recorded_verdicts(debates: Path, tmp_path
         ("example-harm", "hate", "harmful-0"),
     ]
     assert (first["explanation"], second["explanation"]) == ("verdict-0", "verdict-1")
+    assert [turn["stance"] for each in (second, third) for turn in each["transcript"][2:]] == ["agree", "rebut"] * 2
     # A side without a reference has no voice.
     assert [each["id"] for each in third["opinions"]] == ["example-newsroom"]
