@@ -112,21 +112,21 @@ def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
     """Yield the first fields of every whole line of a results file from an offset on; skip a torn last line.
 
     Raises:
-        BadInput: another line is none of ours; its number. Or the file can't be read.
+        BadInput: another line is none of ours; its number, or where it begins. Or the file can't be read.
     """
     if not path.exists():
         return
     try:
         with open_regular(path) as file:
             file.seek(offset)
+            begin = offset
             for number, line in enumerate(bounded_lines(file), start=1):
                 if not line.endswith(b"\n"):
                     return
                 found = _START.match(line)
                 if found is None:
-                    raise BadInput(
-                        f"{path}: line {number}: is no result of a run; remove the line, and let the run go on"
-                    )
+                    place = f"the line at byte {offset}" if begin else f"line {number}"
+                    raise BadInput(f"{path}: {place}: is no result of a run; remove the line, and let the run go on")
                 yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, line)
                 offset += len(line)
     except OSError as error:
