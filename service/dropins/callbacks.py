@@ -75,7 +75,8 @@ def _is_repeated(row: JSON, by: str, category: str) -> bool:
     answer: JSON = (row["answer"] or {}).get("answer") or {}
     if answer.get("type") in ("accept", "edit"):
         changed: JSON = (answer.get("args") or {}).get("args") or {}
-        return (answer.get("reviewer"), changed.get("category") or _category_of_court(row)) == (by, category)
+        chosen = changed.get("category", str(changed.get("label"))) if changed else _category_of_court(row)
+        return (answer.get("reviewer"), chosen) == (by, category)
     record: JSON = row["record"] or {}
     review: JSON = record.get("review") or {}
     if review.get("action") is None or review.get("reviewer") != by:
@@ -166,8 +167,9 @@ async def _find_case(replica: Replica, item: str) -> str:
     """
     named = (cases.c.post_id == item) | (cases.c.id == item)
     columns = cases.c.id, cases.c.question.is_not(None).label("waits")
-    query = select(*columns).where(named, cases.c.appeal_id.is_(None)).order_by(cases.c.created.desc()).limit(50)
-    rows = await replica.store.fetch_rows(query)
+    query = select(*columns).where(named, cases.c.appeal_id.is_(None))
+    waiting_first = cases.c.question.is_(None), cases.c.created.desc()
+    rows = await replica.store.fetch_rows(query.order_by(*waiting_first).limit(50))
     waiting = [row["id"] for row in rows if row["waits"]]
     if len(waiting) > 1:
         raise Problem("conflict", f"item: {item}: {len(waiting)} cases of it wait; name one as `case` in `custom`")

@@ -58,20 +58,20 @@ async def count_desk_work(connection: AsyncConnection, within: Any) -> DeskFigur
 
 
 def _summarise(entries: Sequence[JSON]) -> DeskFigures:
-    decisions, breaks, undone = _pair_entries(entries)
-    names = sorted({each.reviewer for each in decisions})
+    decisions, breaks, undone = _replay_log(entries)
+    by_name = dict[str, list[_Decision]]()
+    for each in decisions:
+        by_name.setdefault(each.reviewer, []).append(each)
     blind = [each.blind for each in decisions if each.blind]
     return DeskFigures(
         all=_work_of("all", decisions, sum(breaks.values())),
-        reviewers=[
-            _work_of(name, [each for each in decisions if each.reviewer == name], breaks.get(name, 0)) for name in names
-        ],
+        reviewers=[_work_of(name, theirs, breaks.get(name, 0)) for name, theirs in sorted(by_name.items())],
         undone=undone,
         blind=cohen_kappa(blind),
     )
 
 
-def _pair_entries(entries: Iterable[JSON]) -> tuple[list[_Decision], dict[str, int], int]:
+def _replay_log(entries: Iterable[JSON]) -> tuple[list[_Decision], dict[str, int], int]:
     """Return the decisions that stood, how many breaks each reviewer took, and how many decisions were undone."""
     decisions, breaks, undone = dict[tuple[str, str], _Decision](), dict[str, int](), 0
     last: dict[str, float] = {}  # when each reviewer last claimed or decided something
@@ -84,7 +84,7 @@ def _pair_entries(entries: Iterable[JSON]) -> tuple[list[_Decision], dict[str, i
         pause = at - last.get(who, at)
         if pause > BREAK_SECONDS:
             breaks[who] = breaks.get(who, 0) + 1
-        if entry["kind"] == "case.answered":
+        if entry["kind"] == "case.answered" and details.get("action") != "ask":  # a question decides nothing
             court = details.get("court")
             chosen = details.get("category") or court
             blind = (str(court), str(chosen)) if details.get("blind") and court else None

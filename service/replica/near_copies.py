@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from tribunal.text_similarity import ALIKE, similarity_to, text_signature
 MOST_TOGETHER = 50  # cases that are decided by one press of a button
 _MOST_COMPARED = 5_000  # the waiting cases that came last
 _AT_ONCE = 500  # posts that are read together
-_MOST_WORDS = 400  # of a text in which differences are marked
+_MOST_WORDS = 200  # in which differences are sought, from the first on; if what follows differs, it is marked whole
 
 
 class CopySegment(Frozen):
@@ -36,7 +37,8 @@ class CopySegment(Frozen):
 class NearCopy(Frozen):
     """A waiting case that is nearly the same as another.
 
-    `question` is the id of what a person is asked of it; `same` says that its text is the same but for case and space.
+    `question` is the id of what a person is asked of it; `same` says that its text is the same but for case and space:
+    it has no `segments` then.
     """
 
     id: str
@@ -71,20 +73,20 @@ class NearCopies:
         found = {case_id: len(_find_near_ids(case_id, waiting)) for case_id in case_ids if case_id in waiting}
         return {case_id: number for case_id, number in found.items() if number}
 
-    async def find(self, case_id: str, also: Sequence[str] = ()) -> list[NearCopy]:
-        """Return the near-copies of a waiting case, and then `also` these; of each the same texts first.
+    async def find(self, case_id: str, ticked: Sequence[str] = ()) -> list[NearCopy]:
+        """Return the near-copies of a waiting case, and then those that were `ticked`; of each the same texts first.
 
-        They are fifty at most. One that doesn't wait is left out.
+        They are fifty at most, of which no near-copy takes a ticked one's place. One that doesn't wait is left out.
         """
         waiting = await self._sign_waiting()
         near = _find_near_ids(case_id, waiting) if case_id in waiting else []
-        wanted = [each for each in dict.fromkeys([*near, *also]) if each != case_id][:MOST_TOGETHER]
+        wanted = [each for each in dict.fromkeys([*ticked, *near]) if each != case_id][:MOST_TOGETHER]
         if not wanted:
             return []
         shown = select(cases).where(cases.c.id.in_([case_id, *wanted]), waits_for_review())
         rows = {row["id"]: row for row in await self._store.fetch_rows(shown)}
         own = _text_of(rows.get(case_id, {}))
-        copies = [_copy_of(rows[each], own) for each in wanted if each in rows]
+        copies = await asyncio.to_thread(_copies_of, [rows[each] for each in wanted if each in rows], own)
         return sorted(copies, key=lambda each: (each.id not in near, not each.same))
 
     async def _sign_waiting(self) -> dict[str, _Signed]:
@@ -128,23 +130,29 @@ def _text_of(row: Mapping[str, JSON]) -> str:
     return str((row.get("post") or {}).get("text") or "")
 
 
+def _copies_of(rows: Iterable[JSON], own: str) -> list[NearCopy]:
+    return [_copy_of(row, own) for row in rows]
+
+
 def _copy_of(row: JSON, own: str) -> NearCopy:
     text = _text_of(row)
+    same = normalize_text(text) == normalize_text(own)
     return NearCopy(
         id=row["id"], post_id=row["post_id"], question=row["question"]["id"], category=model_category(row),
         claimed_by=row["claimed_by"], claimed_until=row["claimed_until"], escalated=row["escalated"] is not None,
-        same=normalize_text(text) == normalize_text(own), segments=mark_differences(own, text),
+        same=same, segments=() if same else mark_differences(own, text),
     )  # fmt: skip
 
 
 def mark_differences(text: str, other: str) -> tuple[CopySegment, ...]:
     """Return the words of `other` in pieces, those marked that don't stand in `text` at their place."""
-    words, theirs = text.split()[:_MOST_WORDS], other.split()[:_MOST_WORDS]
-    matcher = difflib.SequenceMatcher(None, words, theirs, autojunk=False)
-    pieces = []
-    for kind, _, _, start, end in matcher.get_opcodes():
-        if kind == "delete":
-            pieces.append(CopySegment(text="[…]", differs=True))
-        elif start < end:
-            pieces.append(CopySegment(text=" ".join(theirs[start:end]), differs=kind != "equal"))
+    words, theirs = text.split(), other.split()
+    alike = [*map(operator.eq, words, theirs), False].index(False)  # words before the first that differs
+    end = alike + _MOST_WORDS
+    pieces = [CopySegment(text=" ".join(theirs[:alike]))] if alike else []
+    matcher = difflib.SequenceMatcher(None, words[alike:end], theirs[alike:end], autojunk=False)
+    changes = [(kind, theirs[alike + start : alike + stop]) for kind, _, _, start, stop in matcher.get_opcodes()]
+    if words[end:] or theirs[end:]:
+        changes.append(("equal" if words[end:] == theirs[end:] else "replace", theirs[end:]))
+    pieces += [CopySegment(text=" ".join(part) or "[…]", differs=kind != "equal") for kind, part in changes]
     return tuple(pieces)

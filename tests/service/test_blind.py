@@ -63,6 +63,12 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         figures = (await client.get("/v1/figures")).json()["desk"]
         assert (figures["blind"]["pairs"], figures["blind"]["raw"]) == (2, 0.5)
         assert (figures["all"]["cases"], figures["undone"]) == (2, 0)
+        await post(client, "It rains.", post_id="p-2")
+        await kim.send(at="/next")
+        await kim.send("ask", at="/cases/", question="Who is meant?")
+        asked = (await client.get("/v1/figures")).json()["desk"]["all"]
+        assert asked["cases"] == 2, "a question to the model decides nothing"
+        await kim.get(f"/desk/cases/{fine}")
         undone = await kim.send(at="/undo")
         assert "Accept: NotHate" in undone.words, "whoever has undone a decision has seen the verdict"
         figures = (await client.get("/v1/figures")).json()["desk"]

@@ -13,12 +13,15 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from sqlalchemy import insert, select
 
-from tests.service.conftest import serving
+from tests.service.at_desk import somebody
+from tests.service.conftest import opened, serving
 from tests.service.decided_here import courtroom, judged
 from tests.service.live import key_of
 from tests.service.test_label_studio import annotated
 from tribunal.errors import BadInput
+from tribunal.store.tables import cases
 
 
 def public_key(key: RSAPrivateKey, path: Path) -> Path:
@@ -50,7 +53,7 @@ async def test_a_moderator_s_action_in_coop_is_their_decision(database: str, tmp
         return await client.post("/v1/coop/actions", content=raw, headers=sent)
 
     reviewing = await key_of(database, "judge", "review", "lead", "audit")
-    async with courtroom(database, coop_key=public_key(key, tmp_path / "coop.pem")) as (client, _):
+    async with courtroom(database, coop_key=public_key(key, tmp_path / "coop.pem"), desk_undo=600.0) as (client, _):
         client.headers["X-API-Key"] = reviewing
         ids = [await judged(client, post_id=f"p-{number}", text=f"post {number}") for number in range(3)]
         restore = action("p-0", custom={"category": "NotHate"}, actorNote="a song")
@@ -75,6 +78,19 @@ async def test_a_moderator_s_action_in_coop_is_their_decision(database: str, tmp
         await client.delete(f"/v1/cases/{ids[1]}/claim?reviewer=lee")
         assert (await act(removed)).json()["result"] == "decided"
         assert (await case_of(client, ids[1]))["review"]["action"] == "accept"
+
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(reviewing, "kim@example.com")
+        waits = await judged(client, post_id="p-4", text="post 4")
+        await kim.get(f"/desk/cases/{waits}")
+        await kim.send("claim", at="/cases/")
+        await kim.send("change", at="/cases/", category="2", note="it may be undone")
+        numbered = await act(action("p-4", custom={"category": "Religious"}))
+        assert numbered.status_code == 409, numbered.text
+        async with opened(database) as store, store.transaction() as connection:
+            row = dict((await connection.execute(select(cases).where(cases.c.id == ids[0]))).mappings().one())
+            newer = {**row, "post_id": "p-2", "created": row["created"] + 1000}
+            await connection.execute(insert(cases), [{**newer, "id": f"case-{number}"} for number in range(50)])
 
         unknown = await act(action("p-2", policies=[{"id": "x", "name": "Spam"}]))
         assert (unknown.status_code, "Spam" in unknown.text, unknown.text.count("\n")) == (400, True, 0)

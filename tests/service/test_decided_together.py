@@ -13,6 +13,7 @@ from tests.service.at_desk import ALL, Somebody, post, somebody
 from tests.service.conftest import opened, serving
 from tribunal.commands import app
 from tribunal.schema import JSON
+from tribunal.service.replica import near_copies
 from tribunal.store import audit as audit_log
 
 KEPT = {**ALL, "desk_undo": 600.0}
@@ -81,6 +82,25 @@ async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_ano
         assert "1 more decided with it." in done.said
         assert f"Not decided, because somebody else has claimed or changed it: {cases[2]}." in done.said
         assert [await state_of(client, each) for each in cases] == ["decided", "decided", "pending"]
+
+
+async def test_the_end_of_a_long_copy_is_marked_and_no_near_copy_displaces_a_ticked_case(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(database, **KEPT) as client:
+        words = " ".join(f"word{number}" for number in range(600))
+        first, near, longer, _ = await queued(
+            client, f"{words} the end", f"{words} but not", f"word {words} the end and more", words
+        )
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await at_case(kim, first)
+        marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
+        tail = " ".join(f"word{number}" for number in range(199, 600))
+        assert sorted(marked) == sorted(["but not", "[…]", "word", "[…]", f"{tail} the end and more"])
+        monkeypatch.setattr(near_copies, "MOST_TOGETHER", 1)
+        await kim.get(f"/desk/cases/{first}?also={longer}")
+        assert (ticked(kim), near in ticked(kim)) == ({longer: True}, False)
 
 
 async def test_nothing_ticked_is_said(database: str) -> None:

@@ -5,6 +5,7 @@ https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks has th
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -13,14 +14,16 @@ from tribunal.text import one_line
 
 # Characters, of the 3,000 that a section takes, after marks are escaped: a message with more is refused whole.
 _MOST_FACT, _MOST_QUOTE = 200, 2000
-_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Slack's mark-up begins with <. Mattermost also takes a bare @channel, and Markdown's links and images; a character
-# without a width after their marks leaves them words.
+# Slack's mentions and links begin with <. Mattermost also takes a bare @channel, and Markdown's links and images; a
+# character without a width after their marks leaves them words.
 _BREAKS = {"@": "@\u200b", "](": "]\u200b("}
 
 
 def slack_message(title: str, facts: Sequence[tuple[str, str]], quotes: Sequence[tuple[str, str]], link: str) -> JSON:
-    """Return a message: a title, facts below it, quotations, and a link. Whatever others wrote is plain words.
+    """Return a message: a title, facts below it, quotations, and a link.
+
+    What others wrote mentions nobody, and gives no link another name. Their bold, code and bare addresses may show as
+    such.
 
     Args:
         title: ours.
@@ -48,8 +51,8 @@ def _row(name: str, value: str, most: int) -> str:
 
 
 def escape_slack(words: str, most: int | None = None) -> str:
-    """Return words with the marks of Slack's mark-up escaped, cut so that they have so many characters at most."""
-    escaped = [_ESCAPES.get(each, each) for each in words]
+    """Return words with the marks of Slack's mentions and links escaped, cut to so many characters at most."""
+    escaped = [html.escape(each, quote=False) for each in words]
     if most is None or sum(map(len, escaped)) <= most:
         return "".join(escaped)
     ends = accumulate(map(len, escaped))
