@@ -74,5 +74,7 @@ def verify(
         chain = "every result follows from the one before" if found.chained else "results without a chain"
         sealed = f"seal {found.seal}" if found.seal else "unsealed"
         say(f"{place}: unchanged: {sealed}; {chain}; {found.figures:,} figures computed again")
+    if found.unchecked and not as_json:
+        say(f"{place}: not checked: {', '.join(found.unchecked)}")
     if fault:
         raise typer.Exit(1)

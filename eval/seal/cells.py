@@ -17,11 +17,12 @@ from tribunal.schema import JSON
 from tribunal.text import parse_json
 
 _MISSING = "nothing"
-# What measures of an earlier version lack, wherever it would stand: no figure that they hold.
-_NEWER = {"by_language", "calibration", "cost", "coverage_at_risk", "interval", "notes"}
+# Keys that metrics.json of older versions doesn't have; their absence is no difference.
+_ABSENT_IN_OLDER_VERSIONS = {"by_language", "calibration", "cost", "coverage_at_risk", "interval", "notes"}
 _LONGEST = 120  # letters of a cell in a message
 _ROWS_A_GROUP = 1_000
 _UNROUNDED = re.compile(r"-?\d+\.\d{9,}(e[-+]?\d+)?")  # a number in a text, with all its digits
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -33,8 +34,8 @@ class Recount:
     """Count the cells that were compared; raise `CellDiffers` at the first that differs."""
 
     def __init__(self, place: str = "") -> None:
-        """Begin; `place` stands before each file's name."""
-        self.place, self.count = place, 0
+        """Begin; `place` stands before each file's name. `unchecked` names files that can't be computed again."""
+        self.place, self.count, self.unchecked = place, 0, list[str]()
 
     def compare_cell(self, file: str, row: str, column: str, stored: Any, recomputed: Any) -> None:
         """Compare a cell."""
@@ -47,11 +48,21 @@ class Recount:
             )
 
     def compare_values(
-        self, file: str, stored: JSON, recomputed: JSON, *, row: str = "", leave_out: Iterable[str] = ()
+        self,
+        file: str,
+        stored: JSON,
+        recomputed: JSON,
+        *,
+        row: str = "",
+        leave_out: Iterable[str] = (),
+        older: bool = False,
     ) -> None:
-        """Compare every value of two objects, the nested ones too, but for names at the top that are left out."""
-        skipped = set(leave_out)
-        for where, then, now in _pair_values("", stored, recomputed):
+        """Compare every value of two objects, the nested ones too, but for names at the top that are left out.
+
+        In measures of an `older` version, keys that it didn't know may be absent.
+        """
+        skipped, absent = set(leave_out), _ABSENT_IN_OLDER_VERSIONS if older else set[str]()
+        for where, then, now in _pair_values("", stored, recomputed, absent):
             if where.partition(".")[0].partition("[")[0] not in skipped:
                 self.compare_cell(file, row, where, then, now)
 
@@ -93,7 +104,8 @@ def read_stored_rows(path: Path) -> Iterator[JSON]:
         CellDiffers: the file is broken.
     """
     try:
-        if path.suffix == ".parquet":
+        suffix = path.suffix.casefold()
+        if suffix == ".parquet":
             import pyarrow.parquet as pq
 
             with pq.ParquetFile(path) as table:
@@ -101,13 +113,13 @@ def read_stored_rows(path: Path) -> Iterator[JSON]:
                     yield from rows.to_pylist()
             return
         with open_regular(path) as file:
-            if path.suffix == ".jsonl":
+            if suffix == ".jsonl":
                 for line in bounded_lines(file):
                     yield parse_json(line)
             else:
                 csv.field_size_limit(MOST_LINE)
                 text = io.TextIOWrapper(file, "utf-8", newline="")
-                yield from csv.DictReader(text, delimiter=_DELIMITERS[path.suffix], strict=True)
+                yield from csv.DictReader(text, delimiter=_DELIMITERS[suffix], strict=True)
     except (OSError, ValueError, csv.Error) as error:
         raise CellDiffers(f"{path.name}: can't be read: {error}") from error
 
@@ -138,17 +150,17 @@ def _heads_after(name: str, number: int, row: list[str], heads: list[str]) -> li
     return [each.strip() for each in row] if is_head else heads if len(row) > 1 else []
 
 
-def _pair_values(where: str, then: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+def _pair_values(where: str, then: Any, now: Any, may_be_absent: set[str]) -> Iterator[tuple[str, Any, Any]]:
     """Yield each value of two measures with its place; a nested one value by value."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for name in {**now, **then}:
-            if name in _NEWER and name not in then:
+            if name in may_be_absent and name not in then:
                 continue
             inside = f"{where}.{name}" if where else str(name)
-            yield from _pair_values(inside, then.get(name, _MISSING), now.get(name, _MISSING))
+            yield from _pair_values(inside, then.get(name, _MISSING), now.get(name, _MISSING), may_be_absent)
     elif isinstance(then, list) and isinstance(now, list | tuple):
         for place, pair in enumerate(zip_longest(then, now, fillvalue=_MISSING)):
-            yield from _pair_values(f"{where}[{place}]", *pair)
+            yield from _pair_values(f"{where}[{place}]", *pair, may_be_absent)
     else:
         yield where, then, now
 
@@ -156,7 +168,10 @@ def _pair_values(where: str, then: Any, now: Any) -> Iterator[tuple[str, Any, An
 def _are_equal(then: Any, now: Any) -> bool:
     """Return whether two figures are equal but for how machines round; in a text, too."""
     if isinstance(then, str) and isinstance(now, str) and then != now:
-        return bool(_UNROUNDED.fullmatch(then) and _UNROUNDED.fullmatch(now)) and _are_equal(float(then), float(now))
+        numbers = _NUMBER.fullmatch(then) and _NUMBER.fullmatch(now)
+        # One with all its digits is enough: 0.3 has no more.
+        unrounded = _UNROUNDED.fullmatch(then) or _UNROUNDED.fullmatch(now)
+        return bool(numbers and unrounded) and _are_equal(float(then), float(now))
     if isinstance(then, float) and isinstance(now, float):
         return math.isclose(then, now, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(then) and math.isnan(now))
     return type(then) is type(now) and bool(then == now)

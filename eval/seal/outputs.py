@@ -41,14 +41,14 @@ def check_experiment_table(folder: Path, recount: Recount) -> None:
             f"{TABLE}: doesn't say how it was made ({error}); run the experiment again, which writes it anew"
         ) from error
     written = render_table(table)
-    recount.compare_values(TABLE, stored, parse_json(written.pop(TABLE)))
-    same_version = _are_of_this_version(find_run_folders([folder]))
+    same_version = are_of_this_version(find_run_folders([folder]))
+    recount.compare_values(TABLE, stored, parse_json(written.pop(TABLE)), older=not same_version)
     for name, text in written.items():
         if (folder / name).exists() and (name.endswith(".csv") or same_version):
             recount.compare_text(name, folder / name, text)
 
 
-def _are_of_this_version(runs: Sequence[Path]) -> bool:
+def are_of_this_version(runs: Sequence[Path]) -> bool:
     """Return whether this version made the runs: another one may word a page otherwise."""
     return all(read_run_file(run).get("tribunal") == __version__ for run in runs)
 
@@ -82,8 +82,9 @@ def check_exports(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
 def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
     """Write the report in a folder again, as its report.json says it was made, and compare its figures and pages.
 
-    A report on other runs can't be written again. Of runs by another version, or whose pages say what lies outside
-    their folders, the figures alone are compared.
+    A report on other runs can't be written again, nor one of an older version that doesn't say how it was made: it is
+    noted as unchecked. Of runs by another version, or whose pages say what lies outside their folders, the figures
+    alone are compared.
     """
     path = folder / FIGURES
     if not path.is_file():
@@ -98,18 +99,21 @@ def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CellDiffers(f"{recount.place}{FIGURES}: can't be read: {error}") from error
-    by_name = {run.resolve().name: run for run in runs}
+    by_name, same_version = {run.resolve().name: run for run in runs}, are_of_this_version(runs)
+    if not made and same_version:
+        raise CellDiffers(f"{recount.place}{FIGURES}: made: is missing")
     if not made or set(names) != by_name.keys():
+        recount.unchecked.append(f"{recount.place}{FIGURES}")
         return
     apart = any(held.get("first_look") or held.get("final") for held in map(read_run_file, runs))
-    pages = () if apart or not _are_of_this_version(runs) else (PAGE, TEXT, LATEX)
+    pages = () if apart or not same_version else (PAGE, TEXT, LATEX)
     with TemporaryDirectory(prefix="tribunal-verify-") as again:
         write_report([by_name[name] for name in names], Path(again), **options)
         recomputed = parse_json(read_regular(Path(again) / FIGURES))
         for run in (*stored["runs"], *recomputed["runs"]):
             if isinstance(measured := run.get("measured"), dict):
                 measured.pop("fitted_on", None)
-        recount.compare_values(FIGURES, stored, recomputed)
+        recount.compare_values(FIGURES, stored, recomputed, older=not same_version)
         for name in pages:
             if (folder / name).exists():
                 recount.compare_text(name, folder / name, read_text(Path(again) / name, MOST_LINE))
@@ -117,6 +121,9 @@ def check_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
 
 def find_batch_run(out: Path) -> Path | None:
     """Return the folder of the run whose output this file or folder is, or None if there is none."""
+    out = out.resolve()
+    if not out.name:
+        return None
     folder = out.with_name(f"{out.name}{_WRITTEN_AS}")
     is_output = out.suffix.casefold() in FORMATS or (out / MANIFEST).is_file()
     return folder if is_output and folder.is_dir() else None
@@ -124,8 +131,9 @@ def find_batch_run(out: Path) -> Path | None:
 
 def find_batch_output(run: Path) -> Path | None:
     """Return the file or folder that a batch's run was written to, beside its folder, or None if there is none."""
-    out = run.resolve().with_name(run.resolve().name.removesuffix(_WRITTEN_AS))
-    return out if out.exists() and find_batch_run(out) == run.resolve() else None
+    run = run.resolve()
+    out = run.parent / run.name.removesuffix(_WRITTEN_AS)
+    return out if out.exists() and find_batch_run(out) == run else None
 
 
 def check_batch_output(out: Path, run: Path, recount: Recount) -> None:
@@ -157,6 +165,7 @@ def _check_parts(out: Path, run: Path, recount: Recount) -> None:
     except ValueError as error:
         raise CellDiffers(f"{MANIFEST}: is broken: {error}") from error
     offsets = {start.place: start.offset for start in read_line_starts(run / RESULTS)}
+    listed = set[int]()
     for part in held.parts:
         path, count = out / part.name, 0
         recount.compare_cell(MANIFEST, part.name, "bytes", part.bytes, path.stat().st_size)
@@ -166,12 +175,18 @@ def _check_parts(out: Path, run: Path, recount: Recount) -> None:
             columns = OutputColumns(given[: len(given) - len(COLUMNS)], {**COLUMNS, **OWN})
             if (offset := offsets.get(row[place])) is None:
                 raise CellDiffers(f"{part.name}: row {count}, column {place}: the run has no result of {row[place]!r}")
+            if row[place] in listed:
+                raise CellDiffers(f"{part.name}: row {count}, column {place}: {row[place]!r} is there twice")
+            listed.add(row[place])
             result = read_full_line(run, offset)
             stored = parse_result(path, row[line].encode("utf-8", "replace"), 0)
             recount.compare_values(part.name, stored, result, row=f"row {count}", leave_out=("previous",))
             cells = _added_cells(columns, {**result, "record": row[line]}, as_text=False)
             recount.compare_row(part.name, f"row {count}", row, cells)
         recount.compare_cell(MANIFEST, part.name, "rows", part.rows, count)
+    held_by_run, missing = read_run_file(run), offsets.keys() - listed
+    if missing and (held_by_run.get("finished") or len(offsets) == held_by_run.get("n")):  # else parts are to come
+        raise CellDiffers(f"{MANIFEST}: no part has the result of place {min(missing)}, and the run has it")
 
 
 def _added_cells(columns: OutputColumns, record: JSON, as_text: bool) -> JSON:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.table import TABLE
 from tribunal.eval.measures.metrics import METRICS, measure_run
+from tribunal.eval.report import FIGURES
+from tribunal.eval.report.cards import CARD
 from tribunal.eval.runs.chain import CHAINED, find_chain_fault
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.results import find_run_folders, read_run_file
@@ -17,6 +19,8 @@ from tribunal.eval.seal.archive import render_run_cards, unpack_archive
 from tribunal.eval.seal.cells import CellDiffers, Recount
 from tribunal.eval.seal.manifest import SEAL, read_seal
 from tribunal.eval.seal.outputs import (
+    EXPORTS,
+    are_of_this_version,
     check_batch_output,
     check_experiment_table,
     check_exports,
@@ -33,12 +37,16 @@ _OUTSIDE = ("fitted_on",)
 
 
 class Verification(NamedTuple):
-    """Hold what a check found: the first fault (empty if there is none), the seal's hash, and what was compared."""
+    """Hold what a check found: the first fault (empty if there is none), the seal's hash, and what was compared.
+
+    `unchecked` are reports that can't be written again.
+    """
 
     fault: str
     seal: str | None
     chained: bool
     figures: int
+    unchecked: tuple[str, ...] = ()
 
 
 def verify_run(place: Path) -> Verification:
@@ -64,14 +72,15 @@ def _verify_folder(folder: Path, *, sealed: bool) -> Verification:
     try:
         held = [read_run_file(each) for each in runs]
         detail = next(_find_faults(folder, runs, held, recount, sealed=seal is not None), "")
-    except (BadInput, OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # of what was altered
+    except (BadInput, OSError, ValueError) as error:  # of what was altered
         if not altered and not held:
             raise
         if not altered:
             return Verification(str(error), own, chained=False, figures=0)
     # What the chain and the figures say of an altered file is nearer to the place.
     fault = f"{altered}; {detail}" if altered and detail else altered or detail
-    return Verification(fault, own, all(run.get("chain") == CHAINED for run in held), recount.count)
+    chained = all(run.get("chain") == CHAINED for run in held)
+    return Verification(fault, own, chained, recount.count, tuple(recount.unchecked))
 
 
 def _find_altered_file(folder: Path, seal: JSON | None) -> str:
@@ -85,6 +94,17 @@ def _find_altered_file(folder: Path, seal: JSON | None) -> str:
     return ""
 
 
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Name the file whose content, or that of the results, is of another shape than it was written in."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise CellDiffers(f"{file}: can't be computed again: {type(error).__name__}: {error}") from error
+
+
 def _find_faults(
     folder: Path, runs: Sequence[Path], held: Sequence[JSON], recount: Recount, *, sealed: bool
 ) -> Iterator[str]:
@@ -93,7 +113,8 @@ def _find_faults(
         recount.place = "" if each == folder else f"{each.name}/"
         figure = ""
         try:
-            _check_metrics(each, recount)
+            with _naming(f"{recount.place}{METRICS}"):
+                _check_metrics(each, recount)
         except CellDiffers as differs:
             figure = str(differs)
         if chain := find_chain_fault(each / RESULTS, run):
@@ -103,21 +124,30 @@ def _find_faults(
     try:
         for each in runs:
             recount.place = "" if each == folder else f"{each.name}/"
-            check_exports(each, [each], recount)
-            check_report(each, [each], recount)
+            _check_exports_and_report(each, [each], recount)
             if (out := find_batch_output(each)) is not None:
-                check_batch_output(out, each, recount)
+                with _naming(out.name):
+                    check_batch_output(out, each, recount)
             if sealed:
-                for name, text in render_run_cards(each).items():
-                    recount.compare_text(name, each / name, text)
+                with _naming(f"{recount.place}{CARD}"):
+                    for name, text in render_run_cards(each).items():
+                        recount.compare_text(name, each / name, text)
         recount.place = ""
         if list(runs) != [folder]:
-            check_exports(folder, runs, recount)
-            check_report(folder, runs, recount)
+            _check_exports_and_report(folder, runs, recount)
             if (folder / TABLE).exists():
-                check_experiment_table(folder, recount)
+                with _naming(TABLE):
+                    check_experiment_table(folder, recount)
     except CellDiffers as differs:
         yield str(differs)
+
+
+def _check_exports_and_report(folder: Path, runs: Sequence[Path], recount: Recount) -> None:
+    """Compute again what was made of these runs in a folder."""
+    with _naming(f"{recount.place}{EXPORTS}"):
+        check_exports(folder, runs, recount)
+    with _naming(f"{recount.place}{FIGURES}"):
+        check_report(folder, runs, recount)
 
 
 def _check_metrics(folder: Path, recount: Recount) -> None:
@@ -132,4 +162,4 @@ def _check_metrics(folder: Path, recount: Recount) -> None:
     measured = measure_run(folder)
     if isinstance(by := clusters.get("by"), str) and by != measured["clusters"]["by"]:
         measured = measure_run(folder, cluster=by)  # tribunal metrics --cluster
-    recount.compare_values(METRICS, stored, measured, leave_out=_OUTSIDE)
+    recount.compare_values(METRICS, stored, measured, leave_out=_OUTSIDE, older=not are_of_this_version([folder]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.commands.test_runs import evaluate, lines, run
+from tribunal.eval.seal.outputs import find_batch_run
 
 
 def verified(place: Path, *more: str) -> tuple[int, str]:
@@ -88,10 +90,42 @@ def test_measures_of_an_earlier_version_still_verify_and_a_wrong_figure_in_them_
     del held["by_language"], held["calibration"]["coverage_at_risk"], held["calibration"]["notes"]
     del held["cost"]["calls"]["interval"]
     file.write_text(json.dumps(held), "utf-8")
-    assert verified(tmp_path / "run")[0] == 0
+    assert "metrics.json: by_language: stands as 'nothing'" in verified(tmp_path / "run")[1]  # this version writes it
+    results, of_run = tmp_path / "run" / "results.jsonl", tmp_path / "run" / "run.json"
+    begun = {**json.loads(of_run.read_bytes()), "tribunal": "0.0.1"}
+    of_run.write_text(json.dumps({name: begun[name] for name in begun if name not in ("chain", "head")}), "utf-8")
+    rewrite(results, [re.sub(rb',"previous":"\w+"', b"", line) for line in results.read_bytes().splitlines(True)])
+    assert verified(tmp_path / "run")[0] == 0, verified(tmp_path / "run")
     held["cost"]["calls"]["mean"] += 1
     file.write_text(json.dumps(held), "utf-8")
     assert "metrics.json: cost.calls.mean" in verified(tmp_path / "run")[1]
+    file.write_text("{", "utf-8")
+    assert "run: metrics.json: can't be computed again: " in verified(tmp_path / "run")[1]
+
+
+def test_a_report_that_does_not_say_how_it_was_made_is_altered_or_named_as_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate(tmp_path)
+    evaluate(tmp_path, out="other")
+    folder, other = tmp_path / "run", tmp_path / "other"
+    report = folder / "report.json"
+    assert run("report", str(folder), "--out", str(folder)).exit_code == 0
+    monkeypatch.chdir(folder)
+    assert verified(Path())[0] == 0, verified(Path())
+    assert run("seal", ".").exit_code == 0
+    (folder / "seal.json").unlink()
+    assert find_batch_run(Path("/")) is None
+    held = json.loads(report.read_bytes())
+    made = held.pop("made")
+    report.write_text(json.dumps(held), "utf-8")
+    assert "report.json: made: is missing" in verified(folder)[1]
+    report.write_text(json.dumps({**held, "made": made, "runs": [{"name": ["run"]}]}), "utf-8")
+    assert verified(folder)[1].startswith(f"{folder}: report.json: can't be computed again: TypeError: ")
+    assert run("report", str(folder), str(other), "--out", str(folder)).exit_code == 0
+    status, said = verified(folder)
+    assert (status, said.splitlines()[1]) == (0, f"{folder}: not checked: report.json")
+    assert json.loads(verified(folder, "--json")[1])["unchecked"] == ["report.json"]
 
 
 @pytest.mark.long
