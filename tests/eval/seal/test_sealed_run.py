@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -107,8 +108,8 @@ def test_a_report_that_does_not_say_how_it_was_made_is_altered_or_named_as_not_c
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate(tmp_path)
-    evaluate(tmp_path, out="other")
-    folder, other = tmp_path / "run", tmp_path / "other"
+    folder = tmp_path / "run"
+    other = shutil.copytree(folder, tmp_path / "other")
     report = folder / "report.json"
     assert run("report", str(folder), "--out", str(folder)).exit_code == 0
     monkeypatch.chdir(folder)
