@@ -8,14 +8,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from tribunal.eval.measures.clusters import clusters_of
-from tribunal.eval.measures.comparison import TESTED, compare_accuracy, compare_runs, same_data
+from tribunal.eval.measures.comparison import TESTED, compare_accuracy, compare_macro_f1, pair_right_shares, same_data
 from tribunal.eval.measures.rates import holm_correction
 
 if TYPE_CHECKING:
     from tribunal.eval.experiments.experiment import RunKey
     from tribunal.eval.measures.columns import RunColumns
 
-LEVEL = 0.05
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PairedTest:
         """Return in words what the test shows, at 5 % after the correction."""
         if self.p_holm is None:
             return "not tested"
-        return "differ" if self.p_holm < LEVEL else "not told apart"
+        return "differ" if self.p_holm < ALPHA else "not told apart"
 
 
 def compare_conditions(runs: Mapping[RunKey, RunColumns], measures: Collection[str]) -> tuple[PairedTest, ...]:
@@ -90,13 +90,12 @@ def _test_pair(
     runs: Mapping[RunKey, RunColumns], first: RunKey, second: RunKey, measures: Collection[str]
 ) -> Iterator[PairedTest]:
     one, other = runs[first], runs[second]
-    accuracy = compare_accuracy(one, other, clusters_of(one))
-    differences = {"accuracy": accuracy}
-    if "macro_f1" in measures and (compared := compare_runs(one, other)) is not None:
-        differences |= compared["differences"]
+    clusters = clusters_of(one)
+    shared = pair_right_shares(one, other, clusters)
+    compare_by = {"accuracy": compare_accuracy, "macro_f1": compare_macro_f1}
     by: Literal["condition", "model"] = "model" if first.condition == second.condition else "condition"
     for name in measures:
-        found = differences[name]
+        found = compare_by[name](one, other, clusters)
         low, high = found["interval"] or (None, None)
         yield PairedTest(
             dataset=first.dataset,
@@ -110,6 +109,6 @@ def _test_pair(
             difference=found["difference"],
             low=low,
             high=high,
-            n=accuracy["n"],
+            n=len(shared[1]) if shared else 0,
             p=found["p"],
         )

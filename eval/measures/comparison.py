@@ -124,6 +124,17 @@ def compare_accuracy(
     return {**_count_pairs(*pairs), **gap, "p": p, "p_independent": mcnemar(*pairs)["p"]}
 
 
+def compare_macro_f1(first: RunColumns, second: RunColumns, clusters: Clusters) -> JSON:
+    """Compare the macro-F1 of two runs over the same data: what `compare_runs` has of it."""
+    tables, of_both, posts = macro_f1_of_both(first, second, clusters)
+    if not posts:
+        return {**_difference_as_json(np.nan, np.nan, None), "p": None}
+    kinds = ClusterKinds.from_values(tables)
+    sums, of_two = of_both(kinds.total_values), not first.scheme == second.scheme == "fine"
+    found = _difference_as_json(sums["first"], sums["second"], bca_intervals(kinds, of_both)["difference"])
+    return {**found, "p": _macro_f1_test(*_pair_decided(first, second, clusters), of_two=of_two)}
+
+
 def pair_right_shares(
     first: RunColumns, second: RunColumns, clusters: Clusters
 ) -> tuple[tuple[Floats, Floats], Ints] | None:
@@ -380,12 +391,7 @@ def _confidence_differences(sides: Sequence[ComparedSide], cluster: Ints) -> JSO
 
 def _difference_as_json(before: Floats | float, after: Floats | float, interval: Interval) -> JSON:
     gap = number_or_none(np.subtract(after, before))
-    return {
-        "first": number_or_none(before),
-        "second": number_or_none(after),
-        "difference": gap,
-        "interval": interval,
-    }
+    return {"first": number_or_none(before), "second": number_or_none(after), "difference": gap, "interval": interval}
 
 
 def _gold_by_post(columns: RunColumns) -> dict[str, tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Compute how many posts a comparison of two runs needs to detect a difference.
 
-Independent samples are planned by statsmodels, paired runs by McNemar's test: n = (z₁ √ψ + z₂ √(ψ − δ²))² / δ², for a
+Independent samples are planned by the difference h of two arcsines (Cohen, "Statistical Power Analysis", 1988), n = 2
+((z₁ + z₂) / h)² for each; paired runs by McNemar's test: n = (z₁ √ψ + z₂ √(ψ − δ²))² / δ², for a
 discordant share ψ and a difference δ (Connor, "Sample size for testing differences in proportions for the paired-sample
 design", 1987). Posts of a cluster aren't independent, so n grows by the design effect 1 + (m − 1) ρ (Kish, 1965), for
 the intraclass correlation ρ (analysis of variance: Donner and Koval, 1980) and the size m of the cluster of a post.
@@ -9,7 +10,8 @@ the intraclass correlation ρ (analysis of variance: Donner and Koval, 1980) and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, sqrt
+from dataclasses import replace
+from math import asin, ceil, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -19,11 +21,12 @@ from tribunal.errors import BadInput
 from tribunal.eval.measures.bootstrap import ClusterKinds, draw_resamples
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Floats, Ints, RunColumns
-from tribunal.eval.measures.comparison import macro_f1_of_both, pair_right_shares
-from tribunal.schema import JSON
+from tribunal.eval.measures.comparison import macro_f1_of_both, pair_right_shares, same_data
+from tribunal.schema import JSON, Scheme
 
 ACCURACY = 0.8  # assumed where no run and no figure is given
 _LEAST_CLUSTERS = 10  # fewer tell nothing of a correlation or a spread
+_NONE_SHARED = "run: the two runs have no decided post in common; give two runs over one data set, or --unpaired"
 
 
 class ClusterDesign(NamedTuple):
@@ -33,7 +36,7 @@ class ClusterDesign(NamedTuple):
     size: float
 
     @property
-    def effect(self) -> float:
+    def design_effect(self) -> float:
         """Return how many posts tell as much as one independent post."""
         return 1 + max(0.0, self.size - 1) * max(0.0, self.correlation)
 
@@ -65,19 +68,23 @@ def posts_for_separate_runs(request: PowerRequest, accuracy: float) -> float:
         request: what is asked.
         accuracy: the lower one of the two.
     """
-    from statsmodels.stats.power import NormalIndPower
-    from statsmodels.stats.proportion import proportion_effectsize
-
-    effect = abs(proportion_effectsize(accuracy, accuracy + request.difference))
-    found = NormalIndPower().solve_power(effect, power=request.power, alpha=request.alpha, alternative="two-sided")
-    return float(found)
+    apart = 2 * asin(sqrt(accuracy + request.difference)) - 2 * asin(sqrt(accuracy))
+    return 2 * (_needed_errors(request) / apart) ** 2
 
 
-def posts_by_spread(request: PowerRequest, error: float, posts: int) -> float:
+def posts_for_standard_error(request: PowerRequest, error: float, posts: int) -> float:
     """Return how many posts a measure needs whose difference has this standard error over so many posts."""
+    return posts * (_needed_errors(request) * error / request.difference) ** 2
+
+
+def _needed_errors(request: PowerRequest) -> float:
+    """Return how many standard errors a difference has to be, to be found so surely."""
     normal = NormalDist()
-    needed = normal.inv_cdf(1 - request.alpha / 2) + normal.inv_cdf(request.power)
-    return posts * (needed * error / request.difference) ** 2
+    return normal.inv_cdf(1 - request.alpha / 2) + normal.inv_cdf(request.power)
+
+
+def _whole_posts(posts: float) -> int:
+    return max(1, ceil(posts - 1e-9))
 
 
 def intraclass_correlation(values: Floats, cluster: Ints) -> float | None:
@@ -142,7 +149,7 @@ def plan_posts(
         if accuracy is None and len(runs) == 1 and values is not None:
             accuracy = float(values.mean())
         share, source = _discordant_share(request, discordant, accuracy, values if len(runs) == 2 else None)
-        said.append(f"one run alone is right on {share:.1%} of posts: {source}")
+        said.append(source)
         independent, figures["discordant"] = posts_for_paired_runs(request, share), share
     else:
         rate, source = _lower_accuracy(request, accuracy, runs)
@@ -154,13 +161,14 @@ def plan_posts(
         source = "as you stated"
     said.append(
         f"posts are independent: {source}"
-        if design.effect == 1
-        else f"a design effect of {design.effect:.2f}, for clusters of {design.size:.1f} posts with a correlation of "
-        f"{design.correlation:.2f}: {source}"
+        if design.design_effect == 1
+        else f"a design effect of {design.design_effect:.2f}, for clusters of {design.size:.1f} posts with a "
+        f"correlation of {design.correlation:.2f}: {source}"
     )
     return {
-        **request._asdict(), "measure": measure, "paired": paired, "posts": ceil(independent * design.effect - 1e-9),
-        "independent_posts": ceil(independent - 1e-9), "design_effect": design.effect,
+        **request._asdict(), "measure": measure, "paired": paired,
+        "posts": _whole_posts(independent * design.design_effect),
+        "independent_posts": _whole_posts(independent), "design_effect": design.design_effect,
         "correlation": design.correlation, "cluster_size": design.size, **figures, "assumptions": said,
     }  # fmt: skip
 
@@ -178,26 +186,42 @@ def _values_of_runs(
     if paired and len(runs) == 2:
         shares = pair_right_shares(runs[0], runs[1], clusters)
         if shares is None:
-            raise BadInput(
-                "run: the two runs have no decided post in common; give two runs over one data set, or --unpaired"
-            )
+            raise BadInput(_NONE_SHARED)
         right, of = shares
         return right[1] - right[0], (of, clusters.by)
     columns = runs[0]
-    rows = np.flatnonzero(columns.is_decided)
-    if not len(rows):
-        raise BadInput(f"run: {columns.folder}: no labelled post has a verdict; give a run that has some")
+    rows = _decided_rows(columns)
     posts, of = np.unique(columns.post[rows], return_inverse=True)
     return np.bincount(of, columns.is_right[rows]) / np.bincount(of), (clusters.of_post[posts], clusters.by)
+
+
+def _decided_rows(columns: RunColumns) -> Ints:
+    rows: Ints = np.flatnonzero(columns.is_decided)
+    if not len(rows):
+        raise BadInput(f"run: {columns.folder}: no labelled post has a verdict; give a run that has some")
+    return rows
 
 
 def _discordant_share(
     request: PowerRequest, given: float | None, accuracy: float | None, differences: Floats | None
 ) -> tuple[float, str]:
+    """Return the share of posts that one run alone gets right, and a sentence on it.
+
+    Of runs with repeats it is the mean square of their difference in right repeats, which McNemar's formula is of: a
+    post that one run alone gets right differs by 1.
+    """
     if given is not None:
         share, source = given, "as you stated"
     elif differences is not None:
-        share, source = float(np.abs(differences).mean()), f"as in these runs, over {len(differences):,} posts"
+        share, source = float((differences**2).mean()), f"as in these runs, over {len(differences):,} posts"
+        if np.allclose(differences, 0):
+            raise BadInput(
+                "run: these runs are right and wrong on the same posts, so they say nothing of how often runs differ; "
+                "give other runs, or --discordant"
+            )
+        if not np.allclose(differences, differences.round()):
+            said = f"the runs' shares of right repeats differ by a mean square of {share:.3g} a post: {source}"
+            return share, said
     else:
         low = ACCURACY if accuracy is None else accuracy
         high = min(1.0, low + request.difference)
@@ -211,14 +235,14 @@ def _discordant_share(
             f"discordant: {share:.4g}: is less than the difference of {request.difference:.4g}, which it has to hold; "
             "give a smaller --detect, or --discordant from that share to 1"
         )
-    return share, source
+    return share, f"one run alone is right on {share:.1%} of posts: {source}"
 
 
 def _lower_accuracy(request: PowerRequest, given: float | None, runs: Sequence[RunColumns]) -> tuple[float, str]:
     if given is not None:
         rate, source = given, "as you stated"
     elif runs:
-        rate = min(float(run.is_right[run.is_decided].mean()) for run in runs)
+        rate = min(float(run.is_right[_decided_rows(run)].mean()) for run in runs)
         source = "as in these runs" if len(runs) > 1 else "as in this run"
     else:
         rate, source = ACCURACY, "assumed; give --accuracy or --run"
@@ -249,20 +273,39 @@ def _plan_macro_f1(request: PowerRequest, runs: Sequence[RunColumns], *, paired:
         raise BadInput(
             "measure: macro_f1: its spread is taken from runs; give two with --run, or --unpaired with one or two"
         )
-    clusters = clusters_of(runs[0], cluster)
-    tables, statistic, posts = macro_f1_of_both(runs[0], runs[-1], clusters)
-    if not posts or tables.shape[0] < 2:
-        raise BadInput("run: the runs share too few decided posts; give runs over one data set with several clusters")
-    draws = draw_resamples(ClusterKinds.from_values(tables), statistic)
-    error = sqrt(sum(float(np.nanvar(draws[name])) for name in (("difference",) if paired else ("first", "second"))))
-    if not error:
+    if paired:
+        if not same_data(*runs):
+            raise BadInput(_NONE_SHARED)
+        variance, posts, clusters = _macro_f1_variance(runs[0], runs[1], cluster, "difference")
+    else:  # each run alone, as so many posts of each as the first has
+        scheme: Scheme = "fine" if all(run.scheme == "fine" for run in runs) else "binary"
+        alone = [
+            _macro_f1_variance(run, run, cluster, "first")
+            for run in (replace(each, scheme=scheme) for each in (runs[0], runs[-1]))
+        ]
+        posts, clusters = alone[0][1], " and ".join(dict.fromkeys(each[2] for each in alone))
+        variance = sum(each * of / posts for each, of, _ in alone)
+    if not variance:
         raise BadInput("run: the runs give the same answers, so Macro-F1 has no spread; give runs that differ")
-    needed = ceil(posts_by_spread(request, error, posts) - 1e-9)
+    error = sqrt(variance)
+    needed = _whole_posts(posts_for_standard_error(request, error, posts))
     return {
         **request._asdict(), "measure": "macro_f1", "paired": paired, "posts": needed, "standard_error": error,
         "assumptions": [
             "the same posts for both runs" if paired else "other posts for each run",
             f"a standard error of {100 * error:.2f} points over {posts:,} posts, by resampling these runs' "
-            f"{tables.shape[0]:,} clusters by {clusters.by}; it falls with the root of the posts",
+            f"{clusters}; it falls with the root of the posts",
         ],
     }  # fmt: skip
+
+
+def _macro_f1_variance(first: RunColumns, second: RunColumns, cluster: str | None, name: str) -> tuple[float, int, str]:
+    """Return the variance of the first's Macro-F1 or of the difference over resamples, how many posts, and clusters."""
+    clusters = clusters_of(first, cluster)
+    tables, statistic, posts = macro_f1_of_both(first, second, clusters)
+    if not posts or tables.shape[0] < 2:
+        raise BadInput(
+            f"run: {first.folder}: too few labelled posts have a verdict; give runs with some, of several clusters"
+        )
+    draws = draw_resamples(ClusterKinds.from_values(tables), statistic)[name]
+    return float(np.nanvar(draws)), posts, f"{tables.shape[0]:,} clusters by {clusters.by}"

@@ -7,7 +7,7 @@ the prices alone, for all posts of a data set and for each language and function
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tribunal.eval.measures.clusters import clusters_of
@@ -52,22 +52,28 @@ def costs_and_scores(columns: RunColumns, measured: JSON, prices: Prices | None,
 
 
 def cost_fronts(rows: Sequence[JSON]) -> list[JSON]:
-    """Return costs against scores, for each data set that two runs or more are over.
+    """Return costs against scores, for each set of posts that two runs or more are over, in one scheme.
 
     Args:
         rows: the runs, as `overview_row` has them.
 
     Returns:
-        Of each data set its `data`, its front (`_front_of_runs`), and `groups`: by language and functionality, for each
+        Of each such set its `data`, its front (`_front_of_runs`), and `groups`: by language and functionality, for each
         group with verdicts of two runs or more, its name and front.
     """
-    held: dict[tuple[str, str], list[JSON]] = defaultdict(list)
+    held: dict[tuple[Hashable, ...], list[JSON]] = defaultdict(list)
     for row in rows:
-        held[row["posts"][:2]].append(row)
+        held[row["posts"]].append(row)
     found = []
-    for (data, _), together in held.items():
+    for together in held.values():
         if front := _front_of_runs([(row, row["worth"]["all"]) for row in together]):
-            found.append({"data": data, **front, "groups": {by: list(_group_fronts(together, by)) for by in DETAILED}})
+            found.append(
+                {
+                    "data": together[0]["data"],
+                    **front,
+                    "groups": {by: list(_group_fronts(together, by)) for by in DETAILED},
+                }
+            )
     return found
 
 

@@ -105,8 +105,8 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
     """Return one run as a row, at these prices, or at those beside its results if none are given.
 
     `worth` is what it costs a post and how good it is (`costs_and_scores`). `posts` tells runs over the same posts: by
-    their data, the hash of its files, and how many. `costs` is None where no call has a price; `unseen` are calls that
-    its graph made past `ask`.
+    their data, the hash of its files, the scheme and the posts' ids. `costs` is None where no call has a
+    price; `unseen` are calls that its graph made past `ask`.
 
     Raises:
         BadInput: the prices beside the results are broken.
@@ -123,7 +123,7 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
         "name": columns.folder.resolve().name,
         "what": ", ".join(part for part in (str(columns.run.get("graph") or ""), data) if part),
         "data": data,
-        "posts": (data, str((columns.run.get("data") or {}).get("sha256")), measured["posts"]),
+        "posts": (data, (columns.run.get("data") or {}).get("sha256"), measured["scheme"], frozenset(columns.ids)),
         "models": list(_models_asked(columns)),
         "measured": measured,
         "costs": costs,

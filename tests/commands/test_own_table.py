@@ -14,13 +14,15 @@ from tests import PROJECT
 from tests.doubles import Reply, Request
 from tests.eval.experiments.commanded import called, cells, error, scripted
 from tests.eval.experiments.played import played
-from tests.result_lines import answers, write_run
+from tests.result_lines import answers, line, write_run
 from tribunal.eval.datasets import Dataset, DatasetSpec, Sample, binary_label
-from tribunal.eval.experiments.experiment import Experiment, find_experiment
+from tribunal.eval.experiments.condition_tests import compare_conditions
+from tribunal.eval.experiments.experiment import Experiment, RunKey, find_experiment
 from tribunal.eval.experiments.rendering import export_table
 from tribunal.eval.experiments.table import ExperimentTable, build_table
 from tribunal.eval.experiments.table_check import check_table
 from tribunal.eval.measures.columns import read_columns
+from tribunal.eval.measures.comparison import compare_runs
 from tribunal.eval.protocols.protocol import load_protocols
 
 EXAMPLE = PROJECT / "examples" / "my_table.toml"
@@ -140,6 +142,22 @@ def test_the_papers_tables_are_of_the_same_form() -> None:
         copy = Path(f"{held.name}.toml")
         copy.write_text((PROJECT / "experiments" / copy.name).read_text("utf-8"), "utf-8")
         assert find_experiment(str(copy)).protocol == held.model_copy(update={"source": str(copy)})
+
+
+def test_a_paired_test_counts_the_posts_that_made_its_difference() -> None:
+    lines = [line(f"p{at}", at % 2, "refusal" if repeat == 0 and at > 3 else at % 2, repeat=repeat)
+             for at in range(10) for repeat in (0, 1)]  # fmt: skip
+    wrong = [line(f"p{at}", at % 2, 0) for at in range(10)]
+    runs = {
+        RunKey(name, "forum", "m"): read_columns(write_run(Path(name), held))
+        for name, held in (("a", lines), ("b", wrong))
+    }
+    [accuracy, macro_f1] = compare_conditions(runs, ("accuracy", "macro_f1"))
+    assert (accuracy.n, accuracy.difference, macro_f1.n) == (10, -0.5, 10)
+    whole = compare_runs(*runs.values())
+    assert whole is not None
+    assert whole["differences"]["macro_f1"]["p"] == macro_f1.p
+    assert whole["differences"]["macro_f1"]["interval"] == [macro_f1.low, macro_f1.high]
 
 
 def _read_lines(dataset: Dataset) -> Iterator[Sample]:

@@ -122,7 +122,9 @@ def test_runs_over_one_set_stand_in_a_plot_by_cost_and_accuracy(tmp_path: Path) 
         for name, right, tokens in (("good", 9, 400), ("cheap", 6, 100), ("beaten", 5, 300))
     ]  # fmt: skip
     other = write_run(tmp_path / "other", answers("01", "01"), dataset="fhm")
-    page, text = report(tmp_path, *runs, other)
+    few = write_run(tmp_path / "few", answers("01010", "01010"))
+    binary = write_run(tmp_path / "binary", [line(f"p{n}", n % 2, 0, scheme="binary") for n in range(10)])
+    page, text = report(tmp_path, *runs, other, few, binary)
     assert "Cost and accuracy on h-vli" in page.seen
     assert "Cost and accuracy on fhm" not in page.seen, "one run alone is on no front"
     table = next(table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"])
