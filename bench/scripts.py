@@ -6,6 +6,21 @@ import re
 
 from tests.doubles import Reply, Request
 
+# Of the usual length, and with something to say: what repeats itself is asked for again.
+_EXPLANATION = (
+    "The defence stands: the post reports what happened at a market, names nobody's faith, and calls no "
+    "one less than human, whatever tone its author chose for it."
+)
+_ARGUMENT = (
+    "The words were chosen by their author, in a month when others used them of the same people; a reader "
+    "who knows that month can't take them for an innocent remark on the weather or the harvest."
+)
+_JUSTIFICATION = (
+    "By itself each word is harmless; together they liken the people whom the picture shows to something "
+    "that has to be cleared away before a season ends, which is how readers of that forum have taken such "
+    "lines since the spring, and the caption points there."
+)
+
 
 def court(request: Request) -> Reply:
     """Return the scripted court: each part's answer, steered by `[[track=…]]` in the post."""
@@ -14,17 +29,17 @@ def court(request: Request) -> Reply:
     if task.startswith(("the Judge", "the safety classifier", "the first look")):
         sure = 0.5 if task.startswith("the first look") and track != "none" else 0.95
         sure_too = {"confidence": sure} if "- confidence:" in task else {}
-        return Reply({"category": "NotHate", "explanation": "the defence stands " * 8, **sure_too})
+        return Reply({"category": "NotHate", "explanation": _EXPLANATION, **sure_too})
     if task.startswith(("the Defender", "the Prosecutor, in round")):
         stance = "refute" if task.startswith("the Defender") else "press"
         said = {"cue_id": "C1", "target_group": "Muslims", "claim": "a claim of some length"}
-        return Reply({"arguments": [{**said, "argument": "an argument that goes on " * 8, "stance": stance}]})
+        return Reply({"arguments": [{**said, "argument": _ARGUMENT, "stance": stance}]})
     explicit = task.startswith(("the Prosecutor, in a fast", "the Prosecutor's rapid"))
     found = track == ("fast" if explicit else "deep")
     cue = {
         "target_group": "Muslims",
         "claim": "a claim of some length",
-        "justification": "a justification of the usual length " * 6,
+        "justification": _JUSTIFICATION,
         "type": "Direct" if explicit else "Metaphor",
         "characteristic": "religion",
         "category": "Religious",
@@ -71,19 +86,19 @@ def debaters(request: Request) -> Reply:
         named = re.findall(r"^(\w+): (?:YES|NO)$", task, re.MULTILINE)
         if task.startswith("the Judge"):
             score = 0.8 if len(named) < 4 else 0.5
-            return Reply({"reason": "a reason of some length " * 3, "scores": dict.fromkeys(named, score)})
-        feedback = {"errors": "what it overlooks " * 6, "suggestion": "what it might look at " * 6}
+            return Reply({"reason": _EXPLANATION, "scores": dict.fromkeys(named, score)})
+        feedback = {"errors": _ARGUMENT, "suggestion": _EXPLANATION}
         return Reply({"feedback": dict.fromkeys(named, feedback)})
     if task.startswith("the Summary"):
-        return Reply({"answer": "NO", "explanation": "the words of the summary " * 8})
+        return Reply({"answer": "NO", "explanation": _EXPLANATION})
     side = "YES" if task.startswith(("the Surface", "the Deep")) else "NO"
-    return Reply({"answer": side, "reason": "a reason that goes on for a while " * 6})
+    return Reply({"answer": side, "reason": _JUSTIFICATION})
 
 
 def panel(request: Request) -> Reply:
     """Return the scripted panel of PREDICT: perspectives of two minds, debaters who never agree, and a judge."""
     assert request.schema is not None
-    said: dict[str, str] = dict.fromkeys(request.schema["properties"], "words of some length " * 6)
+    said: dict[str, str] = dict.fromkeys(request.schema["properties"], _EXPLANATION)
     if "label" in said:
         said["label"] = request.schema["properties"]["label"]["enum"][request.index % 2]
     if "stance" in said:

@@ -48,7 +48,19 @@ def own(monkeypatch: pytest.MonkeyPatch) -> ByWords:
 def test_vectors_of_an_endpoint_decide_alone(tmp_path: Path, server: ScriptedServer) -> None:
     decided, model = table(tmp_path / "decided.csv", posts(700)), tmp_path / "model"
     done = run(
-        *("screening", "fit", decided, "--out", model, "--embedding", "openai:vectors", "--embedding-alone", "--json"),
+        *(
+            "screening",
+            "fit",
+            decided,
+            "--out",
+            model,
+            "--embedding",
+            "openai:vectors",
+            "--embedding-alone",
+            "--audit",
+            "0.001",
+            "--json",
+        ),
     )
     assert done.exit_code == 0, done.output
     held = json.loads(done.stdout)
