@@ -214,7 +214,7 @@ def test_a_batch_spares_clear_posts_the_trial_and_says_who_decided(
     records = batch(tmp_path, model, [*rows, korean, strange], "--scheme", "binary")
     sha = json.loads(run("screening", "show", model, "--json").stdout)["sha"]
     by_track = Counter(record["track"] for record in records[:40])
-    assert by_track["triage"] >= 32
+    assert by_track["triage"] >= 26  # the audit takes about one in twenty of the clear ones, by chance
     for record, (_, _, label) in zip(records, rows, strict=False):
         assert record["first_look"] == sha
         if record["track"] == "triage":
