@@ -1,4 +1,4 @@
-"""Find who decided a case: its models alone, a person who reviewed it, or a person on an appeal."""
+"""Find who decided a case, its models alone or a person, and what the models came to before a person had it."""
 
 from __future__ import annotations
 
@@ -32,3 +32,14 @@ def find_case_decider(record: JSON) -> CaseDecider:
     if review.get("action"):
         return CaseDecider("person", review.get("reviewer"))
     return CaseDecider("models" if record.get("outcome") == "verdict" else None)
+
+
+def find_models_outcome(record: JSON | None) -> JSON:
+    """Return what the models came to in a case that a person has to decide, or has decided; empty in any other.
+
+    Args:
+        record: its record as JSON; None where it has none yet.
+    """
+    review: JSON = (record or {}).get("review") or {}
+    outcome: JSON = review.get("court") or {}
+    return outcome

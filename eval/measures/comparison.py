@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 from math import lcm
 from typing import NamedTuple
@@ -126,13 +126,12 @@ def compare_accuracy(
 
 def compare_macro_f1(first: RunColumns, second: RunColumns, clusters: Clusters) -> JSON:
     """Compare the macro-F1 of two runs over the same data: what `compare_runs` has of it."""
-    tables, of_both, posts = macro_f1_of_both(first, second, clusters)
-    if not posts:
+    held = macro_f1_tables(first, second, clusters)
+    if not held.posts:
         return {**_difference_as_json(np.nan, np.nan, None), "p": None}
-    kinds = ClusterKinds.from_values(tables)
-    sums, of_two = of_both(kinds.total_values), not first.scheme == second.scheme == "fine"
-    found = _difference_as_json(sums["first"], sums["second"], bca_intervals(kinds, of_both)["difference"])
-    return {**found, "p": _macro_f1_test(*_pair_decided(first, second, clusters), of_two=of_two)}
+    kinds = ClusterKinds.from_values(np.concatenate([held.first, held.second], axis=1))
+    found = _differences(kinds, lambda half: {"macro_f1": held.measure(half)}, ["macro_f1"])["macro_f1"]
+    return {**found, "p": randomisation_test(held.first, held.second, held.measure)}
 
 
 def pair_right_shares(
@@ -151,22 +150,19 @@ def pair_right_shares(
     return (one, other), cluster
 
 
-def macro_f1_of_both(first: RunColumns, second: RunColumns, clusters: Clusters) -> tuple[Floats, Statistics, int]:
-    """Return what each cluster adds to two runs' tables, how sums of that are measured, and how many posts there are.
+class MacroF1Tables(NamedTuple):
+    """Hold what each cluster adds to each of two runs' tables, (cluster, cell), and how sums of that are measured."""
 
-    The measures of sums are `first`, `second` and `difference`, the second's less the first's.
-    """
-    sides, cluster = _pair_decided(first, second, clusters)
+    first: Floats
+    second: Floats
+    measure: Callable[[Floats], Floats]
+    posts: int
+
+
+def macro_f1_tables(first: RunColumns, second: RunColumns, clusters: Clusters) -> MacroF1Tables:
+    """Return what the macro-F1 of two runs is measured from, over the posts that both decided."""
     of_two = not first.scheme == second.scheme == "fine"
-    labels, one, other = _tables_of_both(sides, cluster, of_two=of_two)
-
-    def measure_sums(sums: Floats) -> dict[str, Floats]:
-        """Measure sums over clusters."""
-        tables = sums.reshape(*sums.shape[:-1], 2, len(labels), len(labels) + 1)
-        found = measures_of_tables(tables, labels, of_two=of_two)["macro_f1"]
-        return {"first": found[..., 0], "second": found[..., 1], "difference": found[..., 1] - found[..., 0]}
-
-    return np.concatenate([one, other], axis=1), measure_sums, len(cluster)
+    return _macro_f1_of_sides(*_pair_decided(first, second, clusters), of_two=of_two)
 
 
 def _pair_decided(first: RunColumns, second: RunColumns, clusters: Clusters) -> tuple[list[ComparedSide], Ints]:
@@ -264,7 +260,9 @@ def _compare_rows(first: RunColumns, second: RunColumns, of_post: dict[str, int]
     negative = first.negative_labels | second.negative_labels
     differences = measure_differences(sides, cluster, of_two=not fine, negative=negative)
     differences["accuracy"]["p"] = p if len(cluster) else None
-    differences["macro_f1"]["p"] = _macro_f1_test(sides, cluster, of_two=not fine) if len(cluster) else None
+    tables = _macro_f1_of_sides(sides, cluster, of_two=not fine)
+    exchanged = randomisation_test(tables.first, tables.second, tables.measure) if tables.posts else None
+    differences["macro_f1"]["p"] = exchanged
     return {
         **_count_pairs(*pairs), "exact": exact, "p": p if len(cluster) else None,
         "p_independent": mcnemar(*pairs)["p"], "differences": differences,
@@ -344,7 +342,7 @@ def _differences(kinds: ClusterKinds, statistics: Statistics, names: Sequence[st
     return {name: _difference_as_json(before[name], after[name], spans[name]) for name in names}
 
 
-def _macro_f1_test(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool) -> float:
+def _macro_f1_of_sides(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool) -> MacroF1Tables:
     labels, one, other = _tables_of_both(sides, cluster, of_two=of_two)
 
     def macro_f1(sums: Floats) -> Floats:
@@ -352,7 +350,7 @@ def _macro_f1_test(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool
         tables = sums.reshape(*sums.shape[:-1], len(labels), len(labels) + 1)
         return measures_of_tables(tables, labels, of_two=of_two)["macro_f1"]
 
-    return randomisation_test(one, other, macro_f1)
+    return MacroF1Tables(one, other, macro_f1, len(cluster))
 
 
 def _tables_of_both(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool) -> tuple[list[int], Floats, Floats]:

@@ -1,7 +1,7 @@
 """Compute how many posts a comparison of two runs needs to detect a difference.
 
-Independent samples are planned by the difference h of two arcsines (Cohen, "Statistical Power Analysis", 1988), n = 2
-((z₁ + z₂) / h)² for each; paired runs by McNemar's test: n = (z₁ √ψ + z₂ √(ψ − δ²))² / δ², for a
+Independent samples are planned by the difference h of two arcsines: n = 2 ((z₁ + z₂) / h)² for each (Cohen,
+"Statistical Power Analysis", 1988). Paired runs are planned by McNemar's test: n = (z₁ √ψ + z₂ √(ψ − δ²))² / δ², for a
 discordant share ψ and a difference δ (Connor, "Sample size for testing differences in proportions for the paired-sample
 design", 1987). Posts of a cluster aren't independent, so n grows by the design effect 1 + (m − 1) ρ (Kish, 1965), for
 the intraclass correlation ρ (analysis of variance: Donner and Koval, 1980) and the size m of the cluster of a post.
@@ -21,7 +21,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.measures.bootstrap import ClusterKinds, draw_resamples
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Floats, Ints, RunColumns
-from tribunal.eval.measures.comparison import macro_f1_of_both, pair_right_shares, same_data
+from tribunal.eval.measures.comparison import macro_f1_tables, pair_right_shares, same_data
 from tribunal.schema import JSON, Scheme
 
 ACCURACY = 0.8  # assumed where no run and no figure is given
@@ -30,7 +30,7 @@ _NONE_SHARED = "run: the two runs have no decided post in common; give two runs 
 
 
 class ClusterDesign(NamedTuple):
-    """How posts belong together: the correlation within a cluster, and the size of the cluster of a post."""
+    """Hold how posts belong together: the correlation within a cluster, and the size of the cluster of a post."""
 
     correlation: float
     size: float
@@ -42,7 +42,7 @@ class ClusterDesign(NamedTuple):
 
 
 class PowerRequest(NamedTuple):
-    """What is asked: a difference, as a fraction, and how surely it has to be found."""
+    """Hold what is asked: a difference, as a fraction, and how surely it has to be found."""
 
     difference: float
     power: float = 0.8
@@ -276,11 +276,11 @@ def _plan_macro_f1(request: PowerRequest, runs: Sequence[RunColumns], *, paired:
     if paired:
         if not same_data(*runs):
             raise BadInput(_NONE_SHARED)
-        variance, posts, clusters = _macro_f1_variance(runs[0], runs[1], cluster, "difference")
+        variance, posts, clusters = _macro_f1_variance(runs[0], runs[1], cluster)
     else:  # each run alone, as so many posts of each as the first has
         scheme: Scheme = "fine" if all(run.scheme == "fine" for run in runs) else "binary"
         alone = [
-            _macro_f1_variance(run, run, cluster, "first")
+            _macro_f1_variance(run, None, cluster)
             for run in (replace(each, scheme=scheme) for each in (runs[0], runs[-1]))
         ]
         posts, clusters = alone[0][1], " and ".join(dict.fromkeys(each[2] for each in alone))
@@ -299,13 +299,23 @@ def _plan_macro_f1(request: PowerRequest, runs: Sequence[RunColumns], *, paired:
     }  # fmt: skip
 
 
-def _macro_f1_variance(first: RunColumns, second: RunColumns, cluster: str | None, name: str) -> tuple[float, int, str]:
-    """Return the variance of the first's Macro-F1 or of the difference over resamples, how many posts, and clusters."""
+def _macro_f1_variance(first: RunColumns, second: RunColumns | None, cluster: str | None) -> tuple[float, int, str]:
+    """Return the variance of a run's Macro-F1 over resamples, how many posts, and clusters.
+
+    With a second run it is that of the difference of the two.
+    """
     clusters = clusters_of(first, cluster)
-    tables, statistic, posts = macro_f1_of_both(first, second, clusters)
-    if not posts or tables.shape[0] < 2:
+    held = macro_f1_tables(first, second or first, clusters)
+    if not held.posts or len(held.first) < 2:
         raise BadInput(
             f"run: {first.folder}: too few labelled posts have a verdict; give runs with some, of several clusters"
         )
-    draws = draw_resamples(ClusterKinds.from_values(tables), statistic)[name]
-    return float(np.nanvar(draws)), posts, f"{tables.shape[0]:,} clusters by {clusters.by}"
+    tables = np.concatenate([held.first, held.second], axis=1)
+
+    def measure_sums(sums: Floats) -> dict[str, Floats]:
+        """Measure sums over clusters."""
+        before, after = (held.measure(half) for half in np.split(sums, 2, axis=-1))
+        return {"value": before if second is None else after - before}
+
+    draws = draw_resamples(ClusterKinds.from_values(tables), measure_sums)["value"]
+    return float(np.nanvar(draws)), held.posts, f"{len(held.first):,} clusters by {clusters.by}"

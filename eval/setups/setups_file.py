@@ -26,7 +26,7 @@ class Setup(Frozen):
 
 
 class WantedPromise(Frozen):
-    """What `tribunal fit` would be asked to promise of accepted verdicts: `AgreementPromise`, as the file states it."""
+    """Hold what `tribunal fit` would be asked to promise of accepted verdicts, as the file states it."""
 
     agreement: float = Field(default=0.95, gt=0, lt=1)
     level: float = Field(default=0.9, gt=0, lt=1)

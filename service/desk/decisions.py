@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from sqlalchemy import select
 
+from tribunal.case_decider import find_models_outcome
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.problem import Problem
 from tribunal.cases.waiting_cases import names_of_person
@@ -168,8 +169,8 @@ async def _decide_others(
 
 def _is_hard_case(row: JSON) -> bool:
     """Return whether it is a case that wears people down: the court found it hateful, or it has an image."""
-    court: JSON = ((row["record"] or {}).get("review") or {}).get("court") or {}
-    return bool(row["hateful"] or court.get("hateful") or (row["post"] or {}).get("image"))
+    hateful = row["hateful"] or find_models_outcome(row["record"]).get("hateful")
+    return bool(hateful or (row["post"] or {}).get("image"))
 
 
 @router.post("/undo")

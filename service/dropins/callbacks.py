@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import select
 
+from tribunal.case_decider import find_models_outcome
 from tribunal.cases.problem import Problem
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
@@ -31,7 +32,7 @@ _LONGEST_ID, _LONGEST_WORDS = 200, 10_000
 
 
 class CallbackResult(BaseModel):
-    """What became of a callback."""
+    """Tell what became of a callback."""
 
     case: str | None = Field(default=None, description="the case that it decides", examples=[CASE_ID])
     result: Literal["decided", "repeated", "ignored"] = Field(
@@ -63,8 +64,8 @@ async def decide_as_elsewhere(
         return CallbackResult(case=case_id, result="repeated")
     decision: JSON = {"action": "change", "category": category, "note": note}
     seen = None
-    if category == _category_of_court(row):
-        # It accepts what the court has come to so far, and is refused where the case is tried again meanwhile.
+    if category == find_models_outcome(row["record"]).get("category"):
+        # It accepts what the models have come to so far, and is refused where the case is tried again meanwhile.
         decision, seen = {"action": "accept", "note": note}, (row["question"] or {}).get("id")
     await replica.reviews.decide(case_id, by, decision, seen, who.audit_actor, leads=who.may("lead"))
     return CallbackResult(case=case_id, result="decided")
@@ -75,7 +76,8 @@ def _is_repeated(row: JSON, by: str, category: str) -> bool:
     answer: JSON = (row["answer"] or {}).get("answer") or {}
     if answer.get("type") in ("accept", "edit"):
         changed: JSON = (answer.get("args") or {}).get("args") or {}
-        chosen = changed.get("category", str(changed.get("label"))) if changed else _category_of_court(row)
+        accepted = find_models_outcome(row["record"]).get("category")
+        chosen = changed.get("category", str(changed.get("label"))) if changed else accepted
         return (answer.get("reviewer"), chosen) == (by, category)
     record: JSON = row["record"] or {}
     review: JSON = record.get("review") or {}
@@ -86,17 +88,11 @@ def _is_repeated(row: JSON, by: str, category: str) -> bool:
     return bool(decided == category)
 
 
-def _category_of_court(row: JSON) -> str | None:
-    review: JSON = (row["record"] or {}).get("review") or {}
-    category: str | None = (review.get("court") or {}).get("category")
-    return category
-
-
 # ROOST Coop
 
 
 class CoopActedItem(BaseModel):
-    """The item that a moderator acted on."""
+    """Hold the item that a moderator acted on."""
 
     id: str = Field(
         max_length=_LONGEST_ID, description="its id: the case's `post_id`, or the case's own", examples=["p-1"]
@@ -104,13 +100,13 @@ class CoopActedItem(BaseModel):
 
 
 class CoopPolicy(BaseModel):
-    """A policy of Coop's that an action is for."""
+    """Hold a policy of Coop's that an action is for."""
 
     name: str = Field(default="", max_length=_LONGEST_ID, description="its name", examples=["Dehumanization"])
 
 
 class CoopCustom(BaseModel):
-    """What is set in the body of an action in Coop, or chosen with it."""
+    """Hold what is set in the body of an action in Coop, or chosen with it."""
 
     category: str | None = Field(
         default=None, max_length=_LONGEST_ID, description="the category of the case's policy", examples=["NotHate"]
@@ -119,7 +115,7 @@ class CoopCustom(BaseModel):
 
 
 class CoopAction(BaseModel):
-    """What Coop sends of an action. Whatever else it sends is not read."""
+    """Hold what is read of an action that Coop sends; whatever else it sends is not read."""
 
     item: CoopActedItem = Field(description="what was acted on")
     policies: list[CoopPolicy] = Field(default=[], max_length=100, description="the policies that it breaks")
@@ -182,13 +178,13 @@ async def _find_case(replica: Replica, item: str) -> str:
 
 
 class LabelStudioTask(BaseModel):
-    """The task that was annotated, as this program exported it."""
+    """Hold the task that was annotated, as this program exported it."""
 
     data: dict[str, Any] = Field(description="the task's data", examples=[{"case": CASE_ID, "court": "NotHate"}])
 
 
 class LabelStudioEvent(BaseModel):
-    """What Label Studio tells of. Whatever else it sends is not read."""
+    """Hold what is read of an event that Label Studio sends; whatever else it sends is not read."""
 
     action: str = Field(max_length=80, description="what happened", examples=["ANNOTATION_CREATED"])
     annotation: dict[str, Any] | None = Field(

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
-from tribunal.cases.waiting_cases import check_claim, names_of_person
+from tribunal.cases.waiting_cases import check_claim, seconds_to_undo
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.probability import probability_by_person
@@ -195,9 +195,7 @@ class ClaimStore:
 
 def undo_seconds_left(row: JSON, reviewer: str | None = None) -> float:
     """Return for how many seconds a decision can still be undone, by this reviewer if one is given; 0: it can't."""
-    if row["answer"] is None or (reviewer and row["answer"]["reviewer"] not in names_of_person(reviewer)):
-        return 0.0
-    return max(0.0, (row["held_until"] or 0.0) - time.time())
+    return 0.0 if row["answer"] is None else seconds_to_undo(row, row["answer"]["reviewer"], reviewer or None)
 
 
 async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:

@@ -93,7 +93,7 @@ async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds, replica: st
         return
     async with store.transaction() as connection:
         reserved = await reserve(store, connection, key_id, "baseline", {}, 1, bounds)
-        row: JSON = {"key_id": key_id, "period": f"{reserved.day if reserved else ''}T{new_id('letter')}{replica}"}
+        row: JSON = {"key_id": key_id, "period": _letter_period(reserved.day if reserved else "", replica)}
         if reserved is not None:
             amounts = {f"reserved_{kind}": amount for kind, amount in reserved.whole.model_dump().items()}
             await connection.execute(usage.insert().values(**row, **amounts))
@@ -108,9 +108,14 @@ async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds, replica: st
                 await settle(store, connection, key_id, reserved, allowance.close())
 
 
+def _letter_period(day: str, replica: str) -> str:
+    """Return what stands as the period in the row of a letter: the day it is paid on, its id, and the replica."""
+    return f"{day}T{new_id('letter')}{replica}"
+
+
 async def settle_broken_off(store: Store, replica: str, takeover: float) -> None:
     """Count as spent all that replicas which are dead had reserved for letters: nobody knows what these took."""
-    owner = func.substr(usage.c.period, 1 + len(f"2026-11-28T{new_id('letter')}"))
+    owner = func.substr(usage.c.period, 1 + len(_letter_period(day_of(datetime.now(UTC)), "")))
     broken_off = usage.c.period.like("%Tletter-%") & owner_is_dead(owner, replica, takeover)
     async with store.transaction() as connection:
         for row in (await connection.execute(delete(usage).where(broken_off).returning(usage))).mappings().all():

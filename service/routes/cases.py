@@ -99,7 +99,12 @@ def hides_verdict(replica: Replica, row: JSON, who: Caller) -> bool:
 
     Whoever asked for the case was told, and the scope audit sees everything.
     """
-    return row["question"] is not None and decides_blind(replica, who) and row["key_id"] != (who.key_id or None)
+    return row["question"] is not None and decides_blind(replica, who) and not asked_for(row, who)
+
+
+def asked_for(row: JSON, who: Caller) -> bool:
+    """Return whether a key asked for a case itself."""
+    return bool(row["key_id"] == (who.key_id or None))
 
 
 def decides_blind(replica: Replica, who: Caller) -> bool:
@@ -161,7 +166,7 @@ async def show_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -
 async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON:
     """Return a case's row, if its asker may see it; raise Problem if there is none for them."""
     row = await case_store.case(case_id)
-    if who.may("audit") or (row["key_id"] == (who.key_id or None) and row["appeal_id"] is None):
+    if who.may("audit") or (asked_for(row, who) and row["appeal_id"] is None):
         return row  # a new trial of an appeal is nobody's decision
     reviewed = row["question"] is not None or (row["record"] or {}).get("review") or row["appeal_id"] is not None
     if who.may("review") and (reviewed or await case_store.is_appealed(case_id)):

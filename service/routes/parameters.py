@@ -52,7 +52,7 @@ class RequestBody(BaseModel):
 
 
 class PageQuery(BaseModel):
-    """Which page of a list, and how much it has; a parameter that the list lacks is refused, as a misspelt filter."""
+    """Choose a page of a list and how much it has. A parameter that the list lacks is refused: a misspelt filter."""
 
     model_config = ConfigDict(extra="forbid")
 

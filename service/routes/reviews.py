@@ -12,7 +12,7 @@ from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import reviewer_name
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import CurrentReplica, KeyFirst, Lead, Reviewer
-from tribunal.service.routes.cases import CaseResource, decides_blind, hides_verdict
+from tribunal.service.routes.cases import CaseResource, asked_for, decides_blind, hides_verdict
 from tribunal.service.routes.judge import answer_when_done
 
 router = APIRouter(tags=["review"], route_class=KeyFirst)
@@ -74,11 +74,12 @@ async def decide_case(
     decision = body.model_dump(include={"action", "category", "question", "note", "clauses"})
     by = reviewer_name(who, body.reviewer)
     opened = await replica.reviews.decide(case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead"))
-    row = await replica.case_store.case(case_id)
-    if body.action == "ask" and decides_blind(replica, who) and row["key_id"] != (who.key_id or None):
-        response.status_code = 202  # the new verdict is shown as the first was
-        response.headers["Location"] = f"/v1/cases/{case_id}"
-        return CaseResource.from_row(row, blind=True)
+    if body.action == "ask" and decides_blind(replica, who):
+        row = await replica.case_store.case(case_id)
+        if not asked_for(row, who):
+            response.status_code = 202  # the new verdict is shown as the first was
+            response.headers["Location"] = f"/v1/cases/{case_id}"
+            return CaseResource.from_row(row, blind=True)
     return await answer_when_done(request, response, replica, opened, wait, only_here=False)
 
 

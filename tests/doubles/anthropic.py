@@ -18,7 +18,7 @@ _KINDS = {
 }
 
 
-def read(body: JSON, path: str) -> RequestContent:
+def read_request(body: JSON, path: str) -> RequestContent:
     form = body.get("output_config", {}).get("format")
     asked = RequestContent(
         model=body["model"],

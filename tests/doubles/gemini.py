@@ -23,7 +23,7 @@ _STATUS = {
 }
 
 
-def read(body: JSON, path: str) -> RequestContent:
+def read_request(body: JSON, path: str) -> RequestContent:
     settings = body.get("generationConfig", {})
     form = {name: settings[name] for name in _FORMATS if name in settings} or None
     asked = RequestContent(

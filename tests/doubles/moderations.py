@@ -16,7 +16,7 @@ CATEGORIES = (
 )  # fmt: skip
 
 
-def read(body: JSON, path: str) -> RequestContent:
+def read_request(body: JSON, path: str) -> RequestContent:
     asked = RequestContent(model=body["model"])
     given = body["input"]
     parts: list[JSON] = [{"type": "text", "text": given}] if isinstance(given, str) else given

@@ -9,7 +9,7 @@ FINISH: dict[str, str] = {}
 STREAM = "application/x-ndjson"
 
 
-def read(body: JSON, path: str) -> RequestContent:
+def read_request(body: JSON, path: str) -> RequestContent:
     settings, form = body.get("options") or {}, body.get("format") or None
     asked = RequestContent(
         model=body["model"],

@@ -15,7 +15,7 @@ from pydantic import Field
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider
+from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider, find_models_outcome
 from tribunal.cases.slack_form import slack_message
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
@@ -209,7 +209,7 @@ _SLACK_TITLES: dict[str, str] = {
 def slack_case_message(event: str, told: CaseMessage, quote: str, public_url: str) -> JSON:
     """Return what Slack is sent of a case; `quote` is the post's text, where it may be told."""
     record = told.record or {}
-    court: JSON = (record.get("review") or {}).get("court") or {}
+    court = find_models_outcome(record)
     fault: JSON = record.get("fault") or {}
     appeal = told.appeal
     facts = [

@@ -15,6 +15,7 @@ from pydantic import Field
 from sqlalchemy import and_, or_, select, update
 
 from tribunal.allowance import Spending
+from tribunal.case_decider import find_models_outcome
 from tribunal.cases.holds import NOT_HELD
 from tribunal.cases.leases import seconds_left
 from tribunal.cases.outbox import Outbox, escalation_message
@@ -232,7 +233,11 @@ def undo_seconds_left(row: Mapping[str, Any], reviewer: str | None = None) -> fl
     """Return for how many seconds a decision can still be undone, by this reviewer if one is given; 0: it can't."""
     if row["status"] != "queued" or row["held"] != _UNDOABLE or row["answer"] is None:
         return 0.0
-    decided_by = row["answer"]["answer"].get("reviewer")
+    return seconds_to_undo(row, row["answer"]["answer"].get("reviewer"), reviewer)
+
+
+def seconds_to_undo(row: Mapping[str, Any], decided_by: str | None, reviewer: str | None) -> float:
+    """Return for how many seconds a decision is held in its row; 0 if another person than the reviewer made it."""
     if reviewer is not None and decided_by not in names_of_person(reviewer):
         return 0.0
     return max(0.0, (row["held_until"] or 0.0) - time.time())
@@ -364,7 +369,7 @@ def entry_of_row(row: JSON) -> DocketEntry:
         decided = decided_line(row)
     else:
         raise ValueError(f"{row['status']}: is no status")
-    court: JSON = ((row["record"] or {}).get("review") or {}).get("court") or {}
+    court = find_models_outcome(row["record"])
     said = str(court.get("category") or court["outcome"]) if court else None
     if court.get("rehearsed"):
         said = f"{said} (by the rehearsal's rules)"

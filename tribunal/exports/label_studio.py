@@ -15,6 +15,7 @@ import aiohttp
 from lxml import etree  # type: ignore[import-untyped]
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from tribunal.case_decider import find_models_outcome
 from tribunal.cases.waiting_cases import answer_of
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
@@ -188,7 +189,7 @@ async def export_tasks(
 
 def _make_task(row: JSON, policy: Policy, image: str | None) -> JSON:
     post, record = row["post"], row["record"]
-    court: JSON = (record.get("review") or {}).get("court") or {}
+    court = find_models_outcome(record)
     data = {
         "text": post.get("text") or "", "image": image or "", "language": record.get("language") or "",
         "earlier": list(post.get("earlier") or ()), "case": row["id"], "thread": record.get("thread") or "",

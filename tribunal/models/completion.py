@@ -1,4 +1,4 @@
-"""What came back for one request to a model, and how it declines or is cut off."""
+"""Hold a model's answer to one request, and tell whether it declines or was cut off."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ FINISH: dict[str, str] = {}
 STREAM = "text/event-stream; charset=utf-8"
 
 
-def read(body: JSON, path: str) -> RequestContent:
+def read_request(body: JSON, path: str) -> RequestContent:
     """Read a request."""
     form = body.get("response_format")
     asked = RequestContent(

@@ -140,7 +140,7 @@ class ScriptedServer(InThread):
                 missing = {"error": f"{method} {path}: not served"}
                 send(writer, 404 if found is None else 200, encoded(found or missing))
                 return
-            asked = WIRES[protocol].read(body, path)
+            asked = WIRES[protocol].read_request(body, path)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self.errors.append(ScriptError(f"{method} {path}: not a request of this protocol: {error!r}"))
             send(writer, 400, _encode_error(protocol or "openai", 400, f"scripted server: {error!r}"))
