@@ -104,30 +104,45 @@ class Command(NamedTuple):
     shows_rows: bool = False
 
 
-def on_demand(declared: Mapping[str, Command]) -> type[RootGroup]:
-    """Return the class of a group that holds these sub-commands, in this order; each is imported when it is used."""
+def on_demand(groups: Mapping[str, Mapping[str, Command]]) -> type[RootGroup]:
+    """Return the class of a command group whose sub-commands are imported when they are used.
+
+    Args:
+        groups: the sub-commands by their section of the help, in its order.
+    """
+    commands = {name: command for group in groups.values() for name, command in group.items()}
 
     class OnDemand(RootGroup):
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
-            self.commands: Any = dict.fromkeys(declared)  # typer only reads the names
+            self.commands: Any = dict.fromkeys(commands)  # typer only reads the names
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name in RENAMED_COMMANDS:
                 ctx.fail(f"{cmd_name}: is called {RENAMED_COMMANDS[cmd_name]} now")
-            return _make_command(cmd_name, declared[cmd_name]) if cmd_name in declared else None
+            return _make_command(cmd_name, commands[cmd_name]) if cmd_name in commands else None
 
         def list_commands(self, ctx: Any) -> list[str]:
-            return list(declared)
+            return list(commands)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            """Write each section with the whole first sentence of every command's help."""
+            for title, group in groups.items():
+                with formatter.section(title):
+                    formatter.write_dl([(name, _first_sentence(self.get_command(ctx, name))) for name in group])
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             """Return the sub-command with its arguments, once the extra that it needs is there."""
-            command = declared.get(args[0]) if args else None
+            command = commands.get(args[0]) if args else None
             if command and command.extra and "--help" not in args:
                 require_extra(args[0], command.extra)
             return super().resolve_command(ctx, args)
 
     return OnDemand
+
+
+def _first_sentence(command: Any) -> str:
+    return str(command.help or "").split("\n\n")[0].partition(". ")[0].replace("\n", " ").removesuffix(".")
 
 
 def _make_command(name: str, declared: Command) -> Any:
@@ -140,9 +155,15 @@ def _make_command(name: str, declared: Command) -> Any:
         alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(found)
     made = typer.main.get_group(alone).commands[name]
     if declared.shows_rows:
-        for each in getattr(made, "commands", {name: made}).values():
-            each.callback = _tell_damaged_rows(each.callback)
+        _tell_damaged_rows_everywhere(made)
     return made
+
+
+def _tell_damaged_rows_everywhere(command: Any) -> None:
+    for each in getattr(command, "commands", {}).values():
+        _tell_damaged_rows_everywhere(each)
+    if not hasattr(command, "commands"):
+        command.callback = _tell_damaged_rows(command.callback)
 
 
 def _tell_damaged_rows(callback: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`tribunal webhooks`: where the service sends word of cases that end, and what could not be sent."""
+"""`tribunal service webhooks`: where the service sends word of cases that end, and what could not be sent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from tribunal.store.engine import Store
 
 app = typer.Typer(help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True)
-_PAGE = 200  # dead messages that are read at a time
+_PAGE = 200  # failed messages that are read at a time
 _TIMEOUT = 20.0  # seconds that a test may take
-WebhookId = Annotated[str, typer.Argument(metavar="ID", help="The webhook's id, as tribunal webhooks list shows it.")]
+WebhookId = Annotated[
+    str, typer.Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it.")
+]
 
 
 @app.command("add")
@@ -77,10 +79,18 @@ def add_webhook(
 
 
 @app.command("list")
-def list_webhooks(database: Database = None) -> None:
+def list_webhooks(
+    failed: Annotated[
+        bool, typer.Option("--failed", help="List the messages that could not be delivered instead.")
+    ] = False,
+    database: Database = None,
+) -> None:
     """List the webhooks: id, address, types, with or without the record, date, and whether disabled."""
     from tribunal.service.replica import webhooks as endpoints
 
+    if failed:
+        _list_failed_messages(database)
+        return
     for row in run_in_store(database, endpoints.list_webhooks):
         record = "with record" if row["with_record"] else "without record"
         record = "in Coop's form" if row["coop"] else f"in Slack's form, {record}" if row["form"] == "slack" else record
@@ -88,37 +98,7 @@ def list_webhooks(database: Database = None) -> None:
         say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
 
 
-@app.command("remove")
-def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
-    """Remove a webhook, and every message that waits for it."""
-    from tribunal.service.replica import webhooks as endpoints
-
-    run_in_store(database, lambda store: endpoints.remove_webhook(store, webhook_id))
-    say(f"{webhook_id} removed")
-
-
-@app.command("enable")
-def enable_webhook(webhook_id: WebhookId, database: Database = None) -> None:
-    """Send again to a webhook that answered 410 and was disabled for it."""
-    from tribunal.service.replica import webhooks as endpoints
-
-    run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
-    say(f"{webhook_id} enabled")
-
-
-@app.command("test")
-def try_webhook(webhook_id: WebhookId, database: Database = None) -> None:
-    """Send one message of the type webhook.test and print the answer. Exit status 1: it was not accepted."""
-    from tribunal.service.replica.webhooks import send_test_message
-
-    answer = run_in_store(database, lambda store: send_test_message(store, webhook_id, _TIMEOUT))
-    say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
-    if answer.error is not None:
-        raise typer.Exit(1)
-
-
-@app.command("dead")
-def list_dead_messages(database: Database = None) -> None:
+def _list_failed_messages(database: str | None) -> None:
     """List the messages that could not be delivered: id, webhook, type, case, attempts, time, and error."""
     from tribunal.cases.outbox import Outbox
 
@@ -134,16 +114,45 @@ def list_dead_messages(database: Database = None) -> None:
     run_in_store(database, print_messages)
 
 
-@app.command("replay")
-def replay_messages(
-    message_id: Annotated[str | None, typer.Argument(metavar="ID", help="A dead message.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All dead messages of enabled webhooks.")] = False,
+@app.command("remove")
+def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
+    """Remove a webhook, and every message that waits for it."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    run_in_store(database, lambda store: endpoints.remove_webhook(store, webhook_id))
+    say(f"{webhook_id} removed")
+
+
+@app.command("test")
+def try_webhook(
+    webhook_id: WebhookId,
+    enable: Annotated[
+        bool, typer.Option("--enable", help="Enable it again first: it answered 410 and was disabled.")
+    ] = False,
     database: Database = None,
 ) -> None:
-    """Send dead messages again, under the same ids. A running service sends them."""
+    """Send a message of the type webhook.test and print the answer. Exit status 1: it was not accepted."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    if enable:
+        run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
+        say(f"{webhook_id} enabled")
+    answer = run_in_store(database, lambda store: endpoints.send_test_message(store, webhook_id, _TIMEOUT))
+    say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
+    if answer.error is not None:
+        raise typer.Exit(1)
+
+
+@app.command("replay")
+def replay_messages(
+    message_id: Annotated[str | None, typer.Argument(metavar="ID", help="A failed message.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All failed messages of enabled webhooks.")] = False,
+    database: Database = None,
+) -> None:
+    """Send failed messages again, under the same ids. A running service sends them."""
     from tribunal.cases.outbox import Outbox
 
     if (message_id is None) != every:
-        raise BadInput("give the id of a dead message, or --all")
+        raise BadInput("give the id of a failed message, or --all")
     number = run_in_store(database, lambda store: Outbox(store).replay(message_id))
     say(f"{count_noun(number, 'message')} will be sent again")

@@ -15,11 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import PROJECT
-from tribunal.commands import app
-from tribunal.commands.options import COMMON_SECTION
+from tribunal.commands import GROUPS, app
+from tribunal.commands.options import SETTINGS_SECTION
 from tribunal.events import EVENTS
 from tribunal.graphs import GRAPHS, draw_graph
-from tribunal.settings import SECTIONS
 
 README, DOCS = PROJECT / "README.md", PROJECT / "docs"
 POST = "Immigrants: the weeds in our garden."
@@ -136,17 +135,19 @@ def helps() -> dict[str, str]:
         words = left.pop(0)
         said = runner.invoke(app, [*words, "--help"], prog_name="tribunal", terminal_width=100).stdout
         found[" ".join(["tribunal", *words])] = "\n".join(line.rstrip() for line in said.strip().splitlines())
-        commands = re.search(r"^Commands:\n((?: +\S.*\n?)+)", said, re.MULTILINE)
-        if commands:
-            left[:0] = [[*words, line.split()[0]] for line in commands[1].splitlines() if re.match(r"  \S", line)]
+        titles = "|".join(COMMAND_SECTIONS)
+        lists = re.findall(rf"^(?:{titles}):\n((?: +\S.*\n?)+)", said, re.MULTILINE)
+        lines = [line for each in lists for line in each.splitlines() if re.match(r"  \S", line)]
+        left[:0] = [[*words, line.split()[0]] for line in lines]
     return found
 
 
-SETTING_SECTIONS = (COMMON_SECTION, *SECTIONS, "Every setting")
+SETTING_SECTIONS = (SETTINGS_SECTION,)
+COMMAND_SECTIONS = ("Commands", *GROUPS)
 HELP_ROW = "Show this message and exit."
 # Options that several commands have together, under a name that stands in their place.
 FAMILIES = {
-    "Run options": ("--address", "--engine", "--run-max-calls", "--run-max-cost", "--run-max-tokens", "--workers"),
+    "Run options": ("--engine", "--run-max-calls", "--run-max-cost", "--run-max-tokens", "--workers"),
     "Experiment options": (
         "--aux-model", "--call-seconds", "--data", "--measured-in", "--model", "--out", "--rate", "--set",
     ),
@@ -207,7 +208,7 @@ def section_title(part: str) -> str | None:
 
 def own_part(part: str, shared: set[tuple[str, str]]) -> str:
     """Return a section with the options that are this command's alone; empty if there is none."""
-    if section_title(part) == "Commands":
+    if section_title(part) in COMMAND_SECTIONS:
         return ""  # each has a section of the page
     lines = [line for row, lines in option_rows(part).items() if row.key not in shared for line in lines]
     return "\n".join([part.splitlines()[0], *lines]) if lines else ""
@@ -261,7 +262,7 @@ def test_the_commands_are_those_that_there_are() -> None:
     assert len(settings) == 1  # every command says the same of them
     own = {name: [p for p in parts if section_title(p) not in SETTING_SECTIONS] for name, parts in texts.items()}
     options = {
-        name: [row for p in parts if section_title(p) not in (None, "Commands") for row in option_rows(p)]
+        name: [row for p in parts if section_title(p) not in (None, *COMMAND_SECTIONS) for row in option_rows(p)]
         for name, parts in own.items()
     }
     shared = shared_options(options)

@@ -96,7 +96,7 @@ class Replica:
         try:
             async with asyncio.timeout(_DATABASE_SECONDS):
                 version = await self.store.version()
-                if version != self._checked_version:  # somebody has run `tribunal migrate`
+                if version != self._checked_version:  # somebody has run `tribunal service migrate`
                     self._checked_version, self._fits = version, await self._fits_tables(version)
         except Exception as error:  # noqa: BLE001 (whatever it is, the database doesn't answer)
             _LOG.warning("the database doesn't answer: %s", type(error).__name__)
@@ -224,8 +224,8 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
     await asyncio.to_thread(_open_publisher, options, store)
     if options.host not in LOOPBACK and not await has_keys(store):
         raise BadInput(
-            f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal keys add, "
-            "or listen on 127.0.0.1"
+            f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal service "
+            "keys add, or listen on 127.0.0.1"
         )
     if options.desk_user_header and not options.desk_proxy:
         raise BadInput(

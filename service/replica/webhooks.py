@@ -159,7 +159,7 @@ async def _change_webhook(store: Store, statement: Update | Delete, entry: LogEn
 
 
 def _unknown_webhook(webhook_id: str) -> Problem:
-    return Problem("not_found", f"webhook: {webhook_id[:80]}: there is none; tribunal webhooks list shows them")
+    return Problem("not_found", f"webhook: {webhook_id[:80]}: there is none; tribunal service webhooks list shows them")
 
 
 _LOG = logging.getLogger(__name__)

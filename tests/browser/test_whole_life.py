@@ -197,7 +197,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
             ("case.decided", "copy-1", "NotHate"), ("case.decided", "copy-2", "NotHate"),
             ("case.appealed", "song", "Religious"), ("appeal.decided", "song", "NotHate"),
         }  # fmt: skip
-        figures = json.loads(await tribunal("transparency", *span, "--format", "json", *held))
+        figures = json.loads(await tribunal("dsa", "report", *span, "--format", "json", *held))
         assert (figures["posts"], figures["hateful"], figures["automated"]["by_people"]) == (4, 1, 4)
         assert (figures["reversals"]["reviews"]["turned"], figures["reversals"]["appeals"]["turned"]) == (3, 1)
 
@@ -205,7 +205,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await second.goto(f"/desk/cases/{song}")
         for words in (SONG, "It is a line of an old song.", f"{names[first]} (a)", "undid the decision"):
             await says(second, words)
-        await tribunal("forget", "--case", song, "--yes", *held)
+        await tribunal("cases", "forget", "--case", song, "--yes", *held)
         await second.reload()
         left = await second.content()
         assert [words for words in (SONG, "old song", "I meant every word") if words in left] == []

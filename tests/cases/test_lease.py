@@ -227,10 +227,10 @@ async def test_an_operator_takes_a_case_from_a_process_that_still_has_it(forked:
             trial.send_signal(signal.SIGSTOP)
             date_heartbeats(20)  # its clock is a little ahead
             case = (await the_only_case(forked, "running"))["thread"]
-            released = await asyncio.to_thread(forked.run, "cases", "release", case)
+            released = await asyncio.to_thread(forked.run, "cases", "retry", case, "--release")
             assert (released.status, released.out.startswith(f"{case}: taken from ")) == (0, True), released.err
             await the_only_case(forked, "cut_off")
-            again = await asyncio.to_thread(forked.run, "cases", "release", case)
+            again = await asyncio.to_thread(forked.run, "cases", "retry", case, "--release")
             assert (again.status, "no process tries it: it is interrupted" in again.err) == (2, True)
             resumed = await ran(forked, "resume", case)
             assert resumed.status == 5, resumed.err
@@ -241,5 +241,5 @@ async def test_an_operator_takes_a_case_from_a_process_that_still_has_it(forked:
     assert b"another process has taken this case over" in told
     log = await asyncio.to_thread(forked.run, "audit", "show", "--case", case)
     assert "case.released" in log.out
-    unknown = await asyncio.to_thread(forked.run, "cases", "release", "case-none")
+    unknown = await asyncio.to_thread(forked.run, "cases", "retry", "case-none", "--release")
     assert (unknown.status, unknown.err.count("\n")) == (2, 1)

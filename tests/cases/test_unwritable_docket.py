@@ -43,7 +43,9 @@ async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
 async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        done = await asyncio.to_thread(forked.run, *JUDGE, "--json", "--review-rule", "all", folder=Path("/proc/none"))
+        done = await asyncio.to_thread(
+            forked.run, *JUDGE, "--json", "--set", "review_rule=all", folder=Path("/proc/none")
+        )
         listed = await asyncio.to_thread(forked.run, "review", "list", folder=Path("/proc/none"))
     assert (done.status, json.loads(done.out)["category"]) == (4, "Religious")
     assert "not kept, so no person will be asked" in done.err
@@ -92,7 +94,7 @@ async def test_files_are_their_owner_s_alone(forked: Forked, tmp_path: Path) -> 
     folder = Path(os.environ["TRIBUNAL_DATA"])
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        await asyncio.to_thread(forked.run, *JUDGE, "--cache", str(tmp_path / "own" / "answers.sqlite"), kill_at=20)
+        await asyncio.to_thread(forked.run, *JUDGE, "--set", f"cache={tmp_path / 'own' / 'answers.sqlite'}", kill_at=20)
     held = {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.iterdir()}
     assert {f"service.sqlite{suffix}" for suffix in ("", "-wal", "-shm")} <= held.keys()
     assert set(held.values()) == {"0o600"}

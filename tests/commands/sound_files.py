@@ -90,14 +90,14 @@ def make_sound_files(folder: Path) -> None:
     (folder / "decided.jsonl").write_text("".join(json.dumps(each) + "\n" for each in decided))
     done("precedents", "build", "ours", "--from", "decided.jsonl")
     for _ in range(2):
-        ended = run(*JUDGE, "--review", "--review-rule", "all", "--json")
+        ended = run(*JUDGE, "--review", "--set", "review_rule=all", "--json")
         assert ended.exit_code == 5, ended.output
     thread = json.loads(ended.stdout)["thread"]
     done("review", "export", "--format", "label-studio", "--out", "tasks")
     done("review", "decide", thread, "--accept")
     (folder / "record.json").write_text(done(*JUDGE, "--json"))
     done("review", "export", "--out", "cases.jsonl")
-    (folder / "mapping.toml").write_text(done("dsa", "mapping"))
+    (folder / "mapping.toml").write_text(done("dsa", "statements", "--example-mapping"))
     write_posts(folder)
     done("annotate", "export", "posts.csv", "--out", "annotated", *MAP, status=4)  # the rehearsal sees no images
     tasks = json.loads((folder / "annotated" / "tasks.json").read_text("utf-8"))

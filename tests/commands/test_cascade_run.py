@@ -66,7 +66,7 @@ async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> N
     look, court = tmp_path / "look", tmp_path / "court"
     async with ScriptedServer(judged) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        await run("eval", *common, "--triage", "openai:scripted", "--triage-confidence", 0, "--out", look)
+        await run("eval", *common, "--set", "triage=openai:scripted", "--set", "triage_confidence=0", "--out", look)
         assert len(server.requests) == POSTS
         await run("eval", *common, "--threshold", 0.5, "--out", court)
     held = json.loads(await run("cascade", "plan", look, court, "--one-threshold", "--agreement", 0.9, "--json"))
@@ -90,7 +90,17 @@ async def test_what_an_early_exit_saved_is_told_by_run_and_by_switch(tmp_path: P
     runs = [tmp_path / "whole", tmp_path / "short"]
     async with ScriptedServer(script) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        for folder, more in zip(runs, ((), ("--early-exit",)), strict=True):
+        for folder, more in zip(
+            runs,
+            (
+                (),
+                (
+                    "--set",
+                    "early_exit=true",
+                ),
+            ),
+            strict=True,
+        ):
             await run("eval", "--dataset", "table", "--data", data, "--graph", "arcade", "--model", "openai:scripted",
                       "--out", folder, *more)  # fmt: skip
     printed = await run("metrics", runs[1])

@@ -94,7 +94,8 @@ def evaluate(*more: str) -> tuple[int, dict[str, Any], str]:
     from tribunal.commands import app
 
     command = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", "--graph", "baseline", "--json",
-               "--model", "openai:scripted", "--attempts", str(ATTEMPTS), "--timeout", "1.5", "--concurrency", "32",
+               "--model", "openai:scripted", "--set", f"attempts={ATTEMPTS}", "--set", "timeout=1.5",
+               "--concurrency", "32",
                "--labels", "0=not", *(part for each in "1234" for part in ("--labels", f"{each}=hate"))]  # fmt: skip
     done = CliRunner().invoke(app, [*command, *more])
     assert isinstance(done.exception, SystemExit | None), done.exception

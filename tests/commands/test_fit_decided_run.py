@@ -27,7 +27,7 @@ async def test_what_people_decided_of_a_batch_are_its_labels(tmp_path: Path) -> 
     posts.write_text("id,text\n" + "".join(f"p{place},{words(place)}\n" for place in range(9)))
     async with ScriptedServer(court_script(explicit=True, judge={**UNSURE, "confidence": 0.95})) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-        reviewed = ("--review", "--review-rule", "all", "--model", "openai:scripted")
+        reviewed = ("--review", "--set", "review_rule=all", "--model", "openai:scripted")
         done = await run("batch", str(posts), "--out", str(out), *reviewed)
         assert done.exit_code == 0, done.output
         early = await run("fit", str(folder))

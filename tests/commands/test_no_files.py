@@ -137,7 +137,7 @@ def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(
             held.execute("PRAGMA schema_version=7")
         held.close()
 
-    assert run("migrate").exit_code == 0
+    assert run("service", "migrate").exit_code == 0
     with ScriptedServer(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         done = run("judge", "post-words", "--model", "openai:scripted", how, "--json")

@@ -73,7 +73,7 @@ def test_what_people_decide_in_the_terminal_becomes_a_precedent_and_goes_with_it
     said = run("precedents", "build", "ours")
     assert "ours: 2 cases (1 accepted, 1 changed)" in said
     assert "2 added, 0 removed" in said
-    nearest = found("search", "ours", "The weeds in our garden.")
+    nearest = found("show", "ours", "--search", "The weeds in our garden.")
     assert [(each["case"], each["category"], each["how"], each["note"]) for each in nearest] == [
         (threads[0], "NotHate", "changed", "it speaks of plants"), (threads[1], "Religious", "accepted", ""),
     ]  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
     assert "holds another store" in run("precedents", "build", "ours", "--from", "database", ends=2)
     assert "give --from database" in run("precedents", "build", "ours", "--from", "docket", ends=2)
     assert found("build", "ours", "--from", "database", "--replace")["rows"] == 0
-    assert "No decided case has anything" in run("precedents", "search", "ours", POST)
+    assert "No decided case has anything" in run("precedents", "show", "ours", "--search", POST)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_hostile_store_commands_no_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[2J[red]x[/red]\x1b]0;t\x07 \u202eweeds"
     file = table(tmp_path / "own.csv", row(1, f"They are the weeds {hostile}", hostile, note=hostile, policy=hostile))
     said = run("precedents", "build", "ours", "--from", str(file))
-    for words in (("show", "ours"), ("search", "ours", POST), ("list",)):
+    for words in (("show", "ours"), ("show", "ours", "--search", POST), ("show",)):
         said += run("precedents", *words)
     assert not {"\x1b", "\x07", "\u202e"} & set(said)
     assert "[U+202E]" in said
@@ -152,7 +152,7 @@ def test_consistency_with_and_without_is_compared_in_a_report(tmp_path: Path) ->
     cases = [f"derog_neg_emote_h,{n},{who} are the weeds.,hateful,{who},general,{n % 2}" for n, who in enumerate(WHO)]
     (tmp_path / "test_suite_cases.csv").write_text("\n".join([head, *cases]))
     run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", row(1, "They are the weeds."))))
-    for out, more in (("without", ()), ("with", ("--precedents", "ours"))):
+    for out, more in (("without", ()), ("with", ("--set", "precedents=ours"))):
         words = ("eval", "--dataset", "hatecheck", "--data", ".", "--out", out, "--model", "rehearsal", *more)
         assert "consistency: one verdict, hate or not, in" in " ".join(run(*words).split())
     lines = (tmp_path / "with" / "results.jsonl").read_text().splitlines()
@@ -188,7 +188,7 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
             done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--concurrency", "1", *more])
         return done, server
 
-    done, server = asyncio.run(evaluated("run", "--precedents", "ours", "--precedents-k", "9"))
+    done, server = asyncio.run(evaluated("run", "--set", "precedents=ours", "--set", "precedents_k=9"))
     assert done.exit_code == 0, done.output
     shown = {}
     for request in server.requests:
@@ -203,6 +203,6 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
     assert "precedents" not in asyncio.run(collect_pins("tribunal", Context(model="rehearsal")))
     # A run doesn't go on with another store.
     run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", *store[:2])))
-    done, _ = asyncio.run(evaluated("run", "--precedents", "ours", "--precedents-k", "9"))
+    done, _ = asyncio.run(evaluated("run", "--set", "precedents=ours", "--set", "precedents_k=9"))
     assert done.exit_code == 2
     assert "precedents ours: then" in done.output

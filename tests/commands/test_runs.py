@@ -127,7 +127,7 @@ async def test_retries_repeats_prices_and_text_over_the_wire(tmp_path: Path) -> 
     (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\ncached = 0.5\noutput = 10.0\n')
     prices, cache = str(tmp_path / "prices.toml"), str(tmp_path / "cache.sqlite")
     more = ("--graph", "baseline", "--model", "openai:scripted", "--repeats", "2", "--prices", prices,
-            "--cache", cache, "--keep-text", "--json")  # fmt: skip
+            "--set", f"cache={cache}", "--keep-text", "--json")  # fmt: skip
     async with ScriptedServer(script) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         first = json.loads((await asyncio.to_thread(evaluate, tmp_path, *more)).stdout)

@@ -175,7 +175,7 @@ async def test_a_verdict_on_the_terminal_says_what_was_shown(graph: str, mode: s
     command = ["judge", "They are weeds.", "--image", str(tmp_path / "post.png"), "--graph", graph, "--model"]
     async with ScriptedServer(Player()) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        given = [*command, "openai:scripted", *(["--mode", mode] if mode != "full" else [])]
+        given = [*command, "openai:scripted", *(["--set", f"mode={mode}"] if mode != "full" else [])]
         done = await asyncio.to_thread(CliRunner().invoke, app, given)
     words = " ".join(done.stdout.replace("│", " ").split())
     assert says in words, done.output

@@ -57,7 +57,7 @@ async def deciding(server: ScriptedServer, database: str, **options: Any) -> Asy
 
 
 async def key_of(database: str, *scopes: str, **limits: Any) -> str:
-    """A key, made as `tribunal keys add` makes one."""
+    """A key, made as `tribunal service keys add` makes one."""
     store = await Store.open(database)
     try:
         return await keys.add_key(store, "a", scopes, keys.KeyLimits(**limits))

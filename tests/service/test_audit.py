@@ -367,7 +367,7 @@ async def as_a_process(database: str, *words: str) -> tuple[int | None, str, str
 
 @pytest.mark.long
 async def test_the_command(database: str) -> None:
-    status, key, _ = await tribunal(database, "keys", "add", "desk", "--scope", "review")
+    status, key, _ = await tribunal(database, "service", "keys", "add", "desk", "--scope", "review")
     assert status == 0
     status, kept, _ = await tribunal(database, "audit", "head")
     status, shown, _ = await tribunal(database, "audit", "show", "--case", key.split("_")[1], "--json")

@@ -90,7 +90,7 @@ async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: s
         file.write_text("\n".join(json.dumps({"text": f"line {number}", "author": AUTHOR}) for number in range(2)))
         kept = ("--model", "rehearsal", "--keep", "--database", database)
         assert (await run("judge", "here", "--author", AUTHOR, *kept)).exit_code == 0
-        waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--review-rule", "all")
+        waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--set", "review_rule=all")
         assert waits.exit_code == 5, waits.output
         out = tmp_path / "out.jsonl"
         done = await run("batch", str(file), "--out", str(out), *kept, "--graph", "baseline")

@@ -260,4 +260,7 @@ async def test_without_any_key_a_site_whose_name_was_pointed_here_gets_nothing(
         got = await client.get("/v1/cases", headers={"Host": host})
         assert got.status_code == status
         if status == 401:
-            assert "by a name other than localhost, give a key: tribunal keys add" in got.json()["error"]["message"]
+            assert (
+                "by a name other than localhost, give a key: tribunal service keys add"
+                in got.json()["error"]["message"]
+            )

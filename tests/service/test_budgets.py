@@ -279,11 +279,11 @@ def test_the_calls_of_a_trial_are_those_of_the_docs() -> None:
 
 
 async def test_a_priority_is_given_and_shown_at_the_terminal(database: str) -> None:
-    said = await run("keys", "add", "shop", "--scope", "judge", "--priority", "2", "--database", database)
+    said = await run("service", "keys", "add", "shop", "--scope", "judge", "--priority", "2", "--database", database)
     assert said.exit_code == 0, said.output
-    listed = await run("keys", "list", "--database", database)
+    listed = await run("service", "keys", "list", "--database", database)
     assert "no limits  priority 2" in listed.output
-    wrong = await run("keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
+    wrong = await run("service", "keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
     assert (wrong.exit_code, "priority" in wrong.output) == (2, True)
 
 

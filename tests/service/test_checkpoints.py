@@ -178,7 +178,7 @@ async def test_tables_of_another_version_are_refused_and_brought_up_to_date(data
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("DELETE FROM checkpoint_migrations WHERE v = 9")
         connection.execute("ALTER TABLE checkpoint_writes DROP COLUMN task_path")
-    with pytest.raises(BadInput, match=r"tables of checkpoints are of version 8, .* run tribunal migrate"):
+    with pytest.raises(BadInput, match=r"tables of checkpoints are of version 8, .* run tribunal service migrate"):
         await Store.open(database)
     upgrade(database)
     await (await Store.open(database)).close()

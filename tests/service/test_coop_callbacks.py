@@ -54,10 +54,14 @@ def test_by_the_command(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'a.sqlite'}"
     run = CliRunner().invoke
     url = "https://example.com/coop"
-    wrong = run(app, ["webhooks", "add", url, "--coop", "comment", "--database", address])
+    wrong = run(app, ["service", "webhooks", "add", url, "--coop", "comment", "--database", address])
     assert (wrong.exit_code, "write ITEM_TYPE:ACTION, such as comment:remove" in wrong.stderr) == (2, True)
-    both = run(app, ["webhooks", "add", url, "--coop", "comment:remove", "--with-record", "--database", address])
+    both = run(
+        app, ["service", "webhooks", "add", url, "--coop", "comment:remove", "--with-record", "--database", address]
+    )
     assert (both.exit_code, "Coop's form holds no record" in both.stderr) == (2, True)
-    assert run(app, ["webhooks", "add", url, "--coop", "comment:remove", "--database", address]).exit_code == 0
-    listed = run(app, ["webhooks", "list", "--database", address]).stdout
+    assert (
+        run(app, ["service", "webhooks", "add", url, "--coop", "comment:remove", "--database", address]).exit_code == 0
+    )
+    listed = run(app, ["service", "webhooks", "list", "--database", address]).stdout
     assert f"{url}  case.decided, appeal.decided  in Coop's form" in listed

@@ -87,7 +87,9 @@ async def test_what_the_service_has_decided_waits_for_room_and_is_written_once(d
             while service.stderr().count("asked again: database or disk is full") < len(taken):
                 await asyncio.sleep(0.05)
             assert {(await client.get(each)).json()["status"] for each in taken} == {"running"}
-            told_off = await asyncio.to_thread(CliRunner().invoke, app, ["keys", "add", "shop", "--scope", "judge"])
+            told_off = await asyncio.to_thread(
+                CliRunner().invoke, app, ["service", "keys", "add", "shop", "--scope", "judge"]
+            )
             assert (told_off.exit_code, told_off.stderr.count("\n")) == (2, 1)
             assert "can't be written: database or disk is full; make room" in told_off.stderr
             disk.make_room()

@@ -94,7 +94,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         assert (late.status_code, "kim is reviewing this" in late.text) == (409, True)
         own = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert own.status_code == 200, own.text
-        await ran("review", "release", case, reviewer="kim")
+        await ran("review", "claim", case, "--release", reviewer="kim")
         asks = ("review", "decide", case, "--ask", "is it a quotation?", "--json")
         assert json.loads(await ran(*asks, ends=5, reviewer="kim"))["outcome"] == "pending"
         accepts = ("review", "decide", case, "--accept", "--json")

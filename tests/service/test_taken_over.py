@@ -29,7 +29,7 @@ NEW = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={"model
 
 
 async def release(database: str, case: str, ends: int = 0) -> str:
-    arguments = ["cases", "release", case, "--database", database]
+    arguments = ["cases", "retry", case, "--release", "--database", database]
     done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     assert done.exit_code == ends, done.output
     return done.output

@@ -58,7 +58,7 @@ async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
     with past_database(release, kind, folder) as address:
         rows, records = rows_of(address), records_of(address)
         assert len(records) >= 5
-        told = await asyncio.to_thread(CliRunner().invoke, _app(), ["migrate", "--database", address])
+        told = await asyncio.to_thread(CliRunner().invoke, _app(), ["service", "migrate", "--database", address])
         assert (told.exit_code, told.stdout) == (0, f"database tables: version {VERSION}\n"), told.output
         entries = rows.get(
             "audit", len(records)
@@ -115,7 +115,7 @@ def test_rows_that_no_release_wrote_are_refused_and_stay(kind: str, tmp_path: Pa
         with connected(address) as connection:
             connection.execute(text("INSERT INTO batches VALUES ('b', 1, NULL, 'n', 0, '[]')"))
         before = rows_of(address)
-        told = CliRunner().invoke(_app(), ["migrate", "--database", address])
+        told = CliRunner().invoke(_app(), ["service", "migrate", "--database", address])
         assert told.exit_code == 2
         assert told.stderr.count("\n") == 1
         assert "can't be brought up to date: no release wrote rows of batches without status; delete " in told.stderr
@@ -184,7 +184,7 @@ def test_what_a_migration_adds_can_be_left_out_by_the_release_before() -> None:
 async def test_a_changed_table_is_told_in_a_line_by_migrate_and_serve(database: str) -> None:
     with connected(database) as connection:
         connection.execute(text("ALTER TABLE notes DROP COLUMN kind"))
-    told = await asyncio.to_thread(CliRunner().invoke, _app(), ["migrate", "--database", database])
+    told = await asyncio.to_thread(CliRunner().invoke, _app(), ["service", "migrate", "--database", database])
     assert told.exit_code == 2
     assert "table notes: column kind: is missing; " in told.stderr
     assert told.stderr.count("\n") == 1

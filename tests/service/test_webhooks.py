@@ -369,7 +369,7 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TRIBUNAL_DATABASE", sqlite)
 
     async def tribunal(*words: str, status: int = 0) -> str:
-        ran = await asyncio.to_thread(CliRunner().invoke, app, ["webhooks", *words])
+        ran = await asyncio.to_thread(CliRunner().invoke, app, ["service", "webhooks", *words])
         assert ran.exit_code == status, ran.output
         return ran.stdout
 
@@ -386,15 +386,15 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
         async with serving(sqlite, **AT_ONCE) as client:
             await judged(client)
             dead = await message(client, "dead")
-            line = await tribunal("dead")
+            line = await tribunal("list", "--failed")
             assert (line.split()[0], "answered 500" in line) == (dead["id"], True)
             receiver.answers = [200]
             await tribunal("replay", status=2)
             await tribunal("replay", "msg-0", status=2)
             assert "1 message will be sent again" in await tribunal("replay", "--all")
             await message(client, "delivered")
-            assert await tribunal("dead") == ""
-        await tribunal("enable", hook_id)
+            assert await tribunal("list", "--failed") == ""
+        assert f"{hook_id}: answered 200" in await tribunal("test", hook_id, "--enable")
         await tribunal("remove", hook_id)
         await tribunal("remove", hook_id, status=2)
         assert await tribunal("list") == ""

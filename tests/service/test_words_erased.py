@@ -192,25 +192,31 @@ def run(*arguments: str) -> Result:
 def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> None:
     data = tmp_path / "tribunal-data"
     scripted_model.answer("arcade/judge", {**UNSURE, "reasoning": WORD, "cue": None})
-    asked = ("judge", f"these {WORD}", "--review", "--review-rule", "all", "--json", "--id")
+    asked = ("judge", f"these {WORD}", "--review", "--set", "review_rule=all", "--json", "--id")
     first, second = (json.loads(run(*asked, name).stdout)["thread"] for name in ("p-1", "p-2"))
     assert run("review", "decide", first, "--accept", "--note", f"noted {WORD}", "--reviewer", "kim").exit_code == 0
     assert {"service.sqlite"} == {path.partition("-wal")[0] for path in on_disk(data)}
 
     for wrong, says in (
-        (("forget",), "give one of --post, --case and --older-than"),
-        (("forget", "--case", first, "--post", "p-1"), "give one of"),
-        (("forget", "--older-than", "soon"), "'soon' is no length of time; give such as 90d"),
-        (("forget", "--case", first), "nothing can be asked here; give --yes or --dry-run"),
+        (
+            (
+                "cases",
+                "forget",
+            ),
+            "give one of --post, --case and --older-than",
+        ),
+        (("cases", "forget", "--case", first, "--post", "p-1"), "give one of"),
+        (("cases", "forget", "--older-than", "soon"), "'soon' is no length of time; give such as 90d"),
+        (("cases", "forget", "--case", first), "nothing can be asked here; give --yes or --dry-run"),
     ):
         refused = run(*wrong)
         assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
-    assert json.loads(run("forget", "--older-than", "0", "--dry-run", "--json").stdout) == {
+    assert json.loads(run("cases", "forget", "--older-than", "0", "--dry-run", "--json").stdout) == {
         "cases": 1, "left": 1, "erased": False,
     }  # fmt: skip
     assert WORD in run("review", "show", first).stdout
 
-    done = json.loads(run("forget", "--post", "p-1", "--yes", "--json").stdout)
+    done = json.loads(run("cases", "forget", "--post", "p-1", "--yes", "--json").stdout)
     assert done == {"cases": 1, "left": 0, "erased": True, "wiped": True}
     gone = run("review", "show", first)
     assert (gone.exit_code, "its words were erased" in gone.stderr) == (2, True)
@@ -220,10 +226,10 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     assert left["post_sha"]
     assert WORD in run("review", "show", second).stdout
 
-    assert run("forget", "--case", second, "--yes").exit_code == 0
+    assert run("cases", "forget", "--case", second, "--yes").exit_code == 0
     assert run("review", "decide", second, "--accept").exit_code == 2
     assert on_disk(data) == []
     verified = run("audit", "verify")
     assert (verified.exit_code, "each follows from the one before" in verified.stdout) == (0, True)
     assert "words.erased" in run("audit", "show").stdout
-    assert "no such case has any" in run("forget", "--older-than", "0", "--yes").stdout
+    assert "no such case has any" in run("cases", "forget", "--older-than", "0", "--yes").stdout

@@ -54,7 +54,8 @@ async def aexplain(
         told_to: `auditor`: all of it, and no model is asked. `poster`: a notice to the person who posted, with nothing
             about anybody else; a model writes what the policy lacks in their language, and it is checked.
         language: of the poster's explanation, as a tag; by default the post's.
-        mapping: for `poster`: the file of what was done by category, and of the redress (`tribunal dsa mapping`).
+        mapping: for `poster`: the file of the measure by category, and of the redress
+            (`tribunal dsa statements --example-mapping`).
         config: callbacks, tags and metadata of the one call, as LangChain has them.
         settings: of the one call: the fields of `Context`, such as `model`.
 

@@ -23,7 +23,7 @@ _DECISIONS = ("decision_visibility", "decision_monetary", "decision_provision", 
 _OTHER = {"VISIBILITY_OTHER": "decision_visibility_other", "MONETARY_OTHER": "decision_monetary_other"}
 NO_MAPPING = (
     "the letter doesn't say what was done with the post, on which ground and how it was found: give a file of measures "
-    "(--mapping FILE; tribunal dsa mapping prints one)"
+    "(--mapping FILE; tribunal dsa statements --example-mapping prints one)"
 )
 
 

@@ -351,8 +351,9 @@ class Outbox:
                 await append(connection, by, LogEntry(kind="delivery.replayed", subject=subject, details=details))
         if message_id is not None and not number:
             raise BadInput(
-                f"delivery: {message_id[:80]}: there is no dead one of this id whose webhook is in force; "
-                "tribunal webhooks dead shows them, and tribunal webhooks enable sends to a webhook again"
+                f"message {message_id[:80]}: no failed message of an active webhook has this id; list them with "
+                "tribunal service webhooks list --failed. To enable a webhook again: tribunal service webhooks test ID "
+                "--enable"
             )
         self.put.set()
         return int(number)

@@ -52,11 +52,11 @@ def test_an_outage_stops_the_run_and_afterwards_it_goes_on(tmp_path: Path, monke
     posts, out = posts_file(tmp_path, 60), tmp_path / "out.jsonl"
     with ScriptedServer(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        _, said, complaints = ended(posts, out, "--attempts", "1")
+        _, said, complaints = ended(posts, out, "--set", "attempts=1")
         assert re.search(r"1\d posts in a row had no answer", complaints), complaints
         assert json.loads(said)["done"] == 0
         away = False
-        _, said, complaints = ended(posts, out, "--attempts", "1")
+        _, said, complaints = ended(posts, out, "--set", "attempts=1")
     assert json.loads(said)["outcomes"] == {"negative": 58, "failure": 2}, complaints
     assert places(tmp_path / "out.jsonl.run") == dict.fromkeys(range(60), 1)
 
