@@ -213,7 +213,7 @@ def page() -> str:
     parts = [
         "# Settings\n",
         "The settings of a run: in Studio, from Python (`tribunal.judge(text, rounds=2)`), in an experiment's file, or",
-        "on the command line. There `--set NAME=VALUE` sets any of them, and the usual ones have options. A setting that",
+        "on the command line. There `--set NAME=VALUE` sets any of them; the usual ones have options. A setting that",
         "names no graph applies to every graph. Written by tests/commands/test_options.py.\n",
     ]
     schema = Context.model_json_schema()["properties"]
