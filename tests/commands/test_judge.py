@@ -132,7 +132,7 @@ def test_exit_status_tells_the_outcome() -> None:
         (["judge", "hi", "--policy", "none.toml"], "policy: none.toml"),
         (["judge", "hi", "--image", "none.png"], "image: none.png"),
         (["judge", "hi", "--image", "http://127.0.0.1/a.png"], "download it"),
-        (["judge", "hi", "--set", "temperatures.judge=hot"], "'hot' is not a number"),
+        (["judge", "hi", "--set", "temperatures.judge=hot"], "temperatures.judge: 'hot'"),
         (["judge", "hi", "--set", "task=sarcasm"], "task: 'sarcasm': is a setting of the graphs mv_debate"),
         (["judge", "hi", "--graph", "mv_debate", "--set", "views=deep"], "at least two views"),
         (["judge", "hi", "--graph", "mv_debate", "--set", "line_up=none.toml"], "line_up: none.toml"),
