@@ -40,7 +40,6 @@ COMMANDS = {
     "try": Command("serve:open_try_page", extra="service"),
     "migrate": Command("serve:migrate", extra="service"),
     "forget": Command("cases:forget", shows_rows=True),
-    "screening": Command("screening:app"),
     "experiment": Command("experiment:app", extra="eval"),
     "cascade": Command("cascade:app", extra="eval"),
     "keys": Command("serve:keys_app", extra="service", shows_rows=True),

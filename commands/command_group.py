@@ -83,7 +83,8 @@ class Sectioned(TyperCommand):
         return option.opts[0] if option else f"--set {name}=VALUE"
 
 
-RENAMED_COMMANDS = {"first-look": "screening"}  # commands by the names that they had before
+# Commands of the version before, each with what does its job now.
+REMOVED_COMMANDS = {"screening": "use judge --triage MODEL, or tribunal cascade"}
 
 
 class Command(NamedTuple):
@@ -113,8 +114,8 @@ def on_demand(declared: Mapping[str, Command]) -> type[RootGroup]:
             self.commands: Any = dict.fromkeys(declared)  # typer only reads the names
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in RENAMED_COMMANDS:
-                ctx.fail(f"{cmd_name}: is called {RENAMED_COMMANDS[cmd_name]} now")
+            if cmd_name in REMOVED_COMMANDS:
+                ctx.fail(f"{cmd_name}: was removed; {REMOVED_COMMANDS[cmd_name]}")
             return _make_command(cmd_name, declared[cmd_name]) if cmd_name in declared else None
 
         def list_commands(self, ctx: Any) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tribunal.calls import JSON as JSON
 from tribunal.calls import Call as Call
@@ -39,6 +39,17 @@ def _is_empty(held: object) -> bool:
 
 def _clauses_field(description: str) -> Any:
     return Field(default=(), exclude_if=_is_empty, description=f"{description}, by their ids; absent: none")
+
+
+class StoredOutcome(Frozen):
+    """The base of models that databases and checkpoints hold: it ignores fields that only earlier versions wrote."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_former_fields(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "first_look" in value:
+            return {name: each for name, each in value.items() if name != "first_look"}
+        return value
 
 
 class Image(Frozen):
@@ -154,7 +165,7 @@ class Saving(Frozen):
     how: str = Field(description="in words")
 
 
-class Verdict(Frozen):
+class Verdict(StoredOutcome):
     """A decision. `label` and `category` follow the scheme in force; `hateful` is None where that wasn't the task."""
 
     outcome: Literal["verdict"] = "verdict"
@@ -173,7 +184,6 @@ class Verdict(Frozen):
     )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
-    first_look: str | None = Field(default=None, description="the hash of the screening classifier that decided")
     clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that decide it")
 
 
@@ -254,7 +264,7 @@ class Appealed(Frozen):
     clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that the reviewer named")
 
 
-class Record(Frozen):
+class Record(StoredOutcome):
     """A post's outcome and all that led to it: what `tribunal judge --json` prints and a run keeps, one a post."""
 
     outcome: Literal["verdict", "refusal", "failure", "pending"] = Field(
@@ -317,9 +327,6 @@ class Record(Frozen):
     research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")
     saved: tuple[Saving, ...] = Field(default=(), description="what shortcuts saved")
-    first_look: str | None = Field(
-        default=None, description="the hash of the screening classifier in force; it decided where the track is triage"
-    )
     review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
     trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
     appeals: tuple[Appealed, ...] = Field(default=(), description="decisions that were opened again, the oldest first")

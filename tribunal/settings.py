@@ -181,9 +181,8 @@ class TribunalSettings(Panel, Research, Variants, Court):
     )
     triage: str | None = setting(
         ARGUING, "Triage",
-        "Who looks at the post first: a model, or screening:FOLDER, a classifier that tribunal screening fit made. "
-        "A clear decision spares the trial.",
-        None, default="no triage", nodes=["triage"], option="MODEL|screening:DIR", clients="named things",
+        "The model that looks at the post first. A clear decision spares the trial.",
+        None, default="no triage", nodes=["triage"], option="MODEL", clients="named things",
     )
     triage_confidence: float = setting(
         ARGUING, "Clear from (confidence)",

@@ -128,7 +128,6 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
         "precedents": _cited_precedents(state, outcome),
         "research": {name: state.get(name) for name in _RESEARCH} if "run" in state else None,
         "saved": _savings(state),
-        "first_look": outcome.get("first_look") or state.get("first_look"),
         "review": review or None,
         "thread": state.get("thread") or None,
         **_probability(state, outcome, graph, context, decided=bool(review and review.get("action"))),
