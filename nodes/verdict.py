@@ -17,7 +17,7 @@ from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
-from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict
+from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
 from tribunal.settings import GRAPH_SETTINGS
 from tribunal.text import shorten_repr
 from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
@@ -228,7 +228,7 @@ def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None
         state: the case.
         context: its settings.
     """
-    outcome = state.get("outcome")
+    outcome = without_former_fields(state.get("outcome"))
     if outcome is None or outcome == {}:
         return f"outcome: there is none; a node has to write one of {', '.join(_KINDS)}"
     if not isinstance(outcome, dict):

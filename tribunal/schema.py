@@ -41,15 +41,11 @@ def _clauses_field(description: str) -> Any:
     return Field(default=(), exclude_if=_is_empty, description=f"{description}, by their ids; absent: none")
 
 
-class StoredOutcome(Frozen):
-    """The base of models that databases and checkpoints hold: it ignores fields that only earlier versions wrote."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_former_fields(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "first_look" in value:
-            return {name: each for name, each in value.items() if name != "first_look"}
-        return value
+def without_former_fields(stored: Any) -> Any:
+    """Return a stored outcome or record without the fields that only earlier versions wrote."""
+    if isinstance(stored, dict) and "first_look" in stored:
+        return {name: value for name, value in stored.items() if name != "first_look"}
+    return stored
 
 
 class Image(Frozen):
@@ -165,7 +161,7 @@ class Saving(Frozen):
     how: str = Field(description="in words")
 
 
-class Verdict(StoredOutcome):
+class Verdict(Frozen):
     """A decision. `label` and `category` follow the scheme in force; `hateful` is None where that wasn't the task."""
 
     outcome: Literal["verdict"] = "verdict"
@@ -264,7 +260,7 @@ class Appealed(Frozen):
     clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that the reviewer named")
 
 
-class Record(StoredOutcome):
+class Record(Frozen):
     """A post's outcome and all that led to it: what `tribunal judge --json` prints and a run keeps, one a post."""
 
     outcome: Literal["verdict", "refusal", "failure", "pending"] = Field(
@@ -336,6 +332,11 @@ class Record(StoredOutcome):
         default=(),
         description="of a debate of views: each round's answers, scores, gain, dropouts; of a vote: how it was cast",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier_versions(cls, stored: Any) -> Any:
+        return without_former_fields(stored)
 
     def _repr_html_(self) -> str:
         """Return the case as a notebook shows it."""

@@ -91,7 +91,7 @@ async def collect_pins(graph: str, context: Context) -> JSON:
 
 # What a process that decides posts has to find as the run was begun with it.
 _EVERYWHERE = (
-    "models", "policy", "tribunal", "prompts", "files", "code", "perspectives", "precedents", "first_look", "servers",
+    "models", "policy", "tribunal", "prompts", "files", "code", "perspectives", "precedents", "servers",
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from tribunal.nodes.exhibits import find_citations
 from tribunal.nodes.state import channel_forms
 from tribunal.nodes.verdict import describe_misfits, failure_of, find_wrong_outcome
 from tribunal.probability import estimate_probability, probability_by_person
-from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn
+from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn, without_former_fields
 from tribunal.threshold import parse_threshold
 
 # What a post is given by, to a graph and to the functions that judge it.
@@ -199,9 +199,9 @@ def check_state(state: JSON) -> JSON:
     if "policy" in state:
         _Named.model_validate(state["policy"])
     if outcome := state.get("outcome"):
-        _OUTCOME.validate_python(outcome)
+        _OUTCOME.validate_python(without_former_fields(outcome))
     if review := state.get("review"):
-        _OUTCOME.validate_python(review["court"])
+        _OUTCOME.validate_python(without_former_fields(review["court"]))
     return state
 
 
