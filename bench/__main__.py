@@ -27,7 +27,6 @@ from bench.prompt_caches import prompt_caches
 from bench.ray import ray
 from bench.research import research
 from bench.runs import runs
-from bench.screening import screening
 from bench.service import service
 from bench.service_cost import service_cost
 from bench.switches import switches
@@ -60,7 +59,6 @@ _ALL = (
     views,
     fit,
     cascade,
-    screening,
 )
 BENCHMARKS = {each.__name__: each for each in _ALL}
 

@@ -61,7 +61,6 @@ GROUPS = {
         "seal": Command("seal:seal", extra="eval"),
         "verify": Command("seal:verify", extra="eval"),
         "protocols": Command("catalogue:protocols", extra="eval"),
-        "screening": Command("screening:app"),
     },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}

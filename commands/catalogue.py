@@ -9,7 +9,6 @@ import typer
 
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.completing import graph_names, protocol_names
-from tribunal.commands.leaks import check_leaks
 from tribunal.commands.options import flag_of_setting
 from tribunal.commands.printing import print_template
 from tribunal.commands.prompts_compare import compare
@@ -86,8 +85,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Prompts: what every role is told. Your own folder replaces them: --prompts FOLDER.",
 )
-
-app.command("leaks")(check_leaks)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of prompts.")]
 

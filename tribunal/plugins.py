@@ -103,7 +103,6 @@ MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect_ai",),
     "ollama": ("langchain_ollama",),
     "ray": ("ray",),
-    "screening": ("sklearn",),
     "service": ("pyarrow", "scipy", "datasketch", "fastapi", "psycopg"),
     "view": ("starlette", "uvicorn"),
     "web": ("brotli", "pypdf"),
@@ -114,7 +113,6 @@ _PACKAGES = {
     "langchain_anthropic": "langchain-anthropic",
     "langchain_ollama": "langchain-ollama",
     "rfc3161_client": "rfc3161-client",
-    "sklearn": "scikit-learn",
 }
 
 

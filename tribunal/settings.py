@@ -181,8 +181,7 @@ class TribunalSettings(Panel, Research, Variants, Court):
     )
     triage: str | None = setting(
         ARGUING, "Triage",
-        "Who looks at the post first: a model, or screening:FOLDER, a classifier that tribunal screening fit made. "
-        "A clear decision spares the trial.",
+        "The model that looks at the post first. A clear decision spares the trial.",
         None, default="no triage", nodes=["triage"], clients="named things",
     )
     triage_confidence: float = setting(

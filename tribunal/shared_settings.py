@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tribunal.errors import BadInput
-
 Scheme = Literal["fine", "binary"]
 Task = Literal["hate", "sarcasm", "misinformation"]
 # Where the probability of hate is from: a fitted file, the judge's confidence, the verdict alone, or a person.
@@ -87,29 +85,6 @@ def _in_words(value: Any) -> str:
 
 
 setting: Any = Setting  # declares a setting, whose type is that of the attribute
-
-
-SCREENING_PREFIX = "screening:"
-_OLD_SCREENING_PREFIX = "first-look:"
-
-
-def screener_path(triage: str | None) -> str | None:
-    """Return the folder of the screening classifier that a setting names, or None if it names models, or nothing.
-
-    Raises:
-        BadInput: it names no folder, or is written in the old way.
-    """
-    value = (triage or "").strip()
-    if value.startswith(_OLD_SCREENING_PREFIX):
-        raise BadInput(f"triage: {value}: is written {SCREENING_PREFIX}{value.removeprefix(_OLD_SCREENING_PREFIX)} now")
-    if not value.startswith(SCREENING_PREFIX):
-        return None
-    folder = value.removeprefix(SCREENING_PREFIX).strip()
-    if not folder:
-        raise BadInput(
-            f"triage: {value}: names no folder; give that of tribunal screening fit: {SCREENING_PREFIX}FOLDER"
-        )
-    return folder
 
 
 # fmt: off

@@ -128,7 +128,7 @@
     triage: (event) => {
       const sure = event.confidence === null ? "no confidence" : `confidence ${event.confidence.toFixed(2)}`;
       const then = event.clear ? "clear, so no debate follows" : "not clear, so the debate follows";
-      paragraph(entry(`Screening: ${event.category || "no decision"}, ${sure}; ${then}`, "gate"), event.explanation);
+      paragraph(entry(`Triage: ${event.category || "no decision"}, ${sure}; ${then}`, "gate"), event.explanation);
     },
     rest: (event) => entry(`No cue is in dispute: stopped after round ${event.round} of ${event.rounds}`, "gate"),
     round: (event) => {

@@ -19,7 +19,6 @@ SKIPPED = {
     "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
     "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cases list image", "review list image",  # with or without one
-    "cascade plan first_look",  # refused by its name
 }  # fmt: skip
 DATABASE = "data/service.sqlite"
 
@@ -72,9 +71,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "try": ("--no-open", {}),
     "service migrate": ("", {}),
     "cases forget": ("--case {decided} --yes", {}),
-    "screening fit": ("table.csv --out new", {"decided": "table.csv", "out": "new", "data": "few.csv"}),
-    "screening show": ("screening", {"model": "screening"}),
-    "screening reset": ("screening", {"model": "screening"}),
     "experiment plan": (
         "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal",
         {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
@@ -84,7 +80,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
     ),
     "experiment export": ("tabled --to csv --output new", {"folder": "tabled", "output": "new"}),
-    "cascade plan": ("sure surer", {"folders": "sure", "screening": "screening", "data": "few.csv"}),
+    "cascade plan": ("sure surer", {"folders": "sure"}),
     "service keys add": ("kim --scope judge", {}),
     "service keys list": ("", {}),
     "service keys revoke": ("none", {}),
@@ -143,8 +139,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "dsa send": ("--to http://127.0.0.1:9/statements", {}),
     "dsa list": ("", {}),
     "policy show": ("policy.toml", {"name": "policy.toml"}),
-    "policy import": ("policy.md --out new", {"file": "policy.md", "out": "new"}),
-    "policy export": ("policy.toml --out new", {"name": "policy.toml", "out": "new"}),
     "policy try": (
         "policy.toml --on cases.jsonl --out new --yes",
         {"new": "policy.toml", "on": "cases.jsonl", "out": "new"},
@@ -160,10 +154,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {"setups": "setups.toml", "on": "few.csv", "out": "new"},
     ),
     "prompts import": ("h-vli published new", {"clone": "published", "to": "new"}),
-    "prompts leaks": (
-        "prompts --data few.csv --hashes few.hashes",
-        {"paths": "prompts", "data": "few.csv", "hashes": "few.hashes", "write_hashes": "new"},
-    ),
     "evidence": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
 }  # fmt: skip
 # Options that are added where they are tried, by parameter.
@@ -175,7 +165,6 @@ ADDED = {
     "archive": ("--graph antihate --set search=none --set archive=archive.sqlite", "archive.sqlite"),
     "precedents": ("--graph tribunal --set precedents=ours", "data/precedents/ours"),
     "perspectives": ("--graph predict --perspectives forum", "data/perspectives/forum"),
-    "triage": ("--graph tribunal --triage screening:screening", "screening"),
     "threshold": ("--graph tribunal --review --threshold threshold.json", "threshold.json"),
     "cache": ("--set cache=cache.sqlite", "cache.sqlite"),
 }
@@ -184,18 +173,17 @@ EXTRA = {
     "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
     "batch run_folder": "--run-folder begun", "view data": "--data few.csv", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
-    "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
-    "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening",
-    "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
+    "experiment plan measured_in": "--measured-in run",
+    "experiment run measured_in": "--measured-in run", "review import dataset": "--as-dataset new.jsonl",
     "audit verify public_key": "--public-key head.pem.pub",
     "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
     "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
-    "prompts leaks write_hashes": "--write-hashes new", "precedents build out": "--out new",
+    "precedents build out": "--out new",
     "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
     "explain mapping": "--for poster --mapping mapping.toml", "batch database": "--keep",
 }  # fmt: skip
 SETTINGS = [
-    "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
+    "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "threshold", "cache",
 ]  # fmt: skip
 OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
 OF_PRICES = (
@@ -204,13 +192,12 @@ OF_PRICES = (
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify", "screening fit", "screening show",
-    "screening reset",
+    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",
     "perspectives build", "perspectives show", "precedents show",
-    "policy show", "policy import", "policy export", "policy try", "prompts export", "prompts check",
-    "prompts compare", "compare", "prompts leaks", "prompts import", "evidence",
+    "policy show", "policy try", "prompts export", "prompts check",
+    "prompts compare", "compare", "prompts import", "evidence",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {
@@ -222,7 +209,7 @@ INSTEAD = {
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
     "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
-    "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
+    "annotate export threshold", "policy try policy", "experiment plan out",
     "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over

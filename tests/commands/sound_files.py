@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -14,13 +15,10 @@ import tribunal.prompts as prompts
 from tests.annotated import MAP, exported, write_posts
 from tests.archived import a_run
 from tests.commands.test_judge import run
-from tests.commands.test_screening import posts, table
 from tests.eval.experiments.small_sets import write_small
 from tests.prompts.published_clones import write_court
 from tests.result_lines import line, write_run
 from tests.service.test_label_studio import annotated
-from tribunal.prompts.policy import load_policy
-from tribunal.prompts.safeguard_policy import export_markdown_policy
 from tribunal.retrievers.web.archive import Archive
 
 PROMPTS = Path(prompts.__file__).parent
@@ -51,16 +49,32 @@ def done(*arguments: str, status: int = 0) -> str:
     return ended.stdout
 
 
+def posts(count: int) -> list[tuple[str, str, str]]:
+    """Rows of id, text and label; two in five are hate."""
+    return [
+        (
+            f"p{n}",
+            f"those people, the {'vermin' if n % 5 < 2 else 'bakers'} of street {n}",
+            "hate" if n % 5 < 2 else "not",
+        )
+        for n in range(count)
+    ]
+
+
+def write_table(path: Path, count: int) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("id", "text", "label"), *posts(count)])
+
+
 def make_sound_files(folder: Path) -> None:
     """Fill a folder, which must be the working folder, and whose data folder must be the one in force."""
-    table(folder / "table.csv", posts(700))
-    table(folder / "few.csv", posts(6))
+    write_table(folder / "table.csv", 40)
+    write_table(folder / "few.csv", 6)
     Image.new("RGB", (8, 8), "red").save(folder / "image.png")
     (folder / "prices.toml").write_text("[rehearsal]\ninput = 1.0\noutput = 2.0\n")
     (folder / "line_up.toml").write_text('[seats]\njudge = "rehearsal"\n')
     (folder / "spec.toml").write_text(SPEC)
     shutil.copyfile(PROMPTS / "policies" / "h-vli.toml", folder / "policy.toml")
-    (folder / "policy.md").write_text(export_markdown_policy(load_policy("h-vli")), "utf-8")
     setups = '[setups.one]\ngraph = "baseline"\n[setups.two]\ngraph = "baseline"\n'
     (folder / "setups.toml").write_text(setups)
     sweep = 'dataset = "table"\ndata = "few.csv"\nout = "swept"\n[grid]\ngraph = ["baseline"]\n'
@@ -71,7 +85,6 @@ def make_sound_files(folder: Path) -> None:
     with (folder / "other_prompts" / "arcade" / "judge.md").open("a") as judge:
         judge.write("\nBe brief.\n")
     write_court(folder / "published")
-    done("prompts", "leaks", "--data", "few.csv", "--write-hashes", "few.hashes")
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip
     many = [
@@ -80,7 +93,6 @@ def make_sound_files(folder: Path) -> None:
     ]
     write_run(folder / "sure", many)
     done("fit", "sure", "--out", "threshold.json")
-    done("screening", "fit", "table.csv", "--out", "screening")
     done("perspectives", "build", "spec.toml", "--data", ".")
     decided = [
         {"case": f"case-{n}", "post_id": f"p{n}", "text": text, "category": "Racist" if kind == "hate" else "NotHate",

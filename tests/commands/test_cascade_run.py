@@ -1,4 +1,4 @@
-"""Stages that were run against a server, and planned: a screening classifier alone, and a court."""
+"""Stages that were run against a server, and planned: a first look that decides every post, and a court."""
 
 from __future__ import annotations
 

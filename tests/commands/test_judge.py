@@ -193,7 +193,7 @@ def test_from_python() -> None:
 def test_the_switches_of_the_hybrid_court() -> None:
     looked = run("judge", "Good morning, everybody.", "--set", "triage=rehearsal")
     assert looked.exit_code == 0, looked.stderr
-    assert "Screening: NotHate, no confidence; not clear, so the debate follows" in looked.stdout
+    assert "Triage: NotHate, no confidence; not clear, so the debate follows" in looked.stdout
     assert "Nothing was brought against the post." in looked.stdout
     rested = run("judge", "Immigrants: the weeds in our garden.", "--set", "judge_draws=5", "--threshold", "0.95")
     shown = " ".join(rested.stdout.split())

@@ -14,6 +14,7 @@ from tests import PROJECT
 from tests.commands.command_paths import leaves
 from tests.commands.test_judge import run
 from tribunal.commands import app
+from tribunal.commands.command_group import REMOVED_COMMANDS
 from tribunal.commands.options import OPTIONS, SETTINGS_SECTION, flag_of_setting, with_settings
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
@@ -181,6 +182,14 @@ def test_help_lists_the_options_of_settings_in_a_section(command: str) -> None:
     assert positions == sorted(positions)
     for name in OPTIONS:
         assert f"  {flag_of_setting(name)} " in text
+
+
+@pytest.mark.parametrize("words", REMOVED_COMMANDS)
+def test_a_removed_command_names_its_replacement(words: str) -> None:
+    assert words not in dict(leaves(typer.main.get_command(app)))
+    done = run(*words.split(), "anything")
+    assert done.exit_code == 2
+    assert REMOVED_COMMANDS[words] in done.stderr.splitlines()[-1]
 
 
 def test_help_of_judge_fits_on_one_screen() -> None:

@@ -37,7 +37,6 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is looked up": ({}, {"web": True}),
     "no perspective is heard": ({}, {"perspectives": ["all"]}),
     "triage is off": ({}, {"triage": "rehearsal"}),
-    "the screening classifier has thresholds": ({"triage": "screening:model"}, {"triage": "rehearsal"}),
     "nothing is reviewed": ({}, {"review": True}),
     "the mode criterion-only shows": ({"mode": "criterion-only"}, {}),
     "the mode base hears": ({"mode": "base"}, {"mode": "single"}),
