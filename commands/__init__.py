@@ -28,8 +28,6 @@ COMMANDS = {
     "report": Command("results:report", extra="eval"),
     "view": Command("results:view"),
     "export": Command("results:export", extra="eval"),
-    "seal": Command("seal:seal", extra="eval"),
-    "verify": Command("seal:verify", extra="eval"),
     "doctor": Command("doctor:doctor"),
     "trust": Command("trust:trust"),
     "explain": Command("explain:explain"),

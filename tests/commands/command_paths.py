@@ -58,8 +58,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "report": ("run --out new", {"folders": "run", "out": "new"}),
     "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
-    "seal": ("run --out new.zip", {"folder": "run", "out": "new.zip"}),
-    "verify": ("run", {"place": "run"}),
     "explain": (
         "record.json --out new.md",
         {
@@ -214,7 +212,7 @@ OF_PRICES = (
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify", "screening fit", "screening show",
+    "eval", "sweep", "metrics", "plan", "report", "view", "export", "screening fit", "screening show",
     "screening reset",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",
