@@ -93,14 +93,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "webhooks test": ("none", {}),
     "webhooks dead": ("", {}),
     "webhooks replay": ("none", {}),
-    "audit verify": (
-        "--heads head.json",
-        {"heads": "head.json", "public_key": "head.pem.pub", "tsa_certificates": "tsa.pem",
-         "results": "run/results.jsonl"},
-    ),
-    "audit head": ("--sign head.pem", {"sign": "head.pem"}),
-    "audit key": ("new.pem", {"file": "new.pem"}),
-    "audit publish": ("--to file:heads.jsonl --sign head.pem", {"sign": "head.pem"}),
+    "audit verify": ("", {"results": "run/results.jsonl"}),
     "shadow": (
         "few.csv --decisions run --column removed=label --removed-as hate",
         {"log": "few.csv", "decisions": "run", "differences": "new.csv"},
@@ -195,8 +188,6 @@ EXTRA = {
     "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
     "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening",
     "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
-    "audit verify public_key": "--public-key head.pem.pub",
-    "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
     "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
     "prompts leaks write_hashes": "--write-hashes new", "precedents build out": "--out new",
     "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
@@ -211,7 +202,6 @@ OF_PRICES = (
     "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
-    "audit key",
     "eval", "sweep", "metrics", "plan", "report", "view", "export", "screening fit", "screening show",
     "screening reset",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
@@ -233,7 +223,7 @@ UNREAD = {
     "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
     "prompts compare prompts",
 }  # fmt: skip
-PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over
+PASSED_OVER = {"audit verify results"}  # their broken lines are counted, and passed over
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")
 _BY_NAME = ("image", "triage", "perspectives")
 
