@@ -10,56 +10,18 @@ import argparse
 import os
 
 from bench.arcade import calls
-from bench.cascade import cascade
-from bench.commands import commands
-from bench.counts import counts
 from bench.coverage import coverage
 from bench.desk_keys import desk_keys
-from bench.disk import disk
-from bench.fit import fit
 from bench.images import image
 from bench.machine import machine
 from bench.memory import memory
-from bench.mv_debate import views
-from bench.neighbours import neighbours
 from bench.perspectives import perspectives
-from bench.prompt_caches import prompt_caches
-from bench.ray import ray
-from bench.research import research
 from bench.runs import runs
-from bench.service import service
 from bench.service_cost import service_cost
-from bench.switches import switches
-from bench.tracing import tracing
-from bench.view import view
 from bench.workers import workers
 from tribunal.terminal import say
 
-_ALL = (
-    calls,
-    commands,
-    counts,
-    coverage,
-    image,
-    memory,
-    neighbours,
-    perspectives,
-    prompt_caches,
-    ray,
-    research,
-    switches,
-    tracing,
-    runs,
-    workers,
-    service,
-    service_cost,
-    desk_keys,
-    disk,
-    view,
-    views,
-    fit,
-    cascade,
-)
+_ALL = (calls, runs, workers, memory, image, perspectives, service_cost, desk_keys, coverage)
 BENCHMARKS = {each.__name__: each for each in _ALL}
 
 

@@ -6,9 +6,6 @@ import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-from langchain_core.runnables import RunnableConfig
 
 from bench.bound import bound
 from bench.machine import peak
@@ -63,14 +60,12 @@ async def run(
     in_flight: int,
     latency: float,
     image: str | None = None,
-    config: RunnableConfig | None = None,
-    **settings: Any,
 ) -> Measured:
-    """Send so many posts through `arcade`, at most `in_flight` at once, in order; `config` is LangChain's."""
+    """Send so many posts through `arcade`, at most `in_flight` at once, in order."""
     from tribunal.cases.session import judge_post
     from tribunal.context import context_from
 
-    context = context_from({"model": "openai:scripted", **settings})
+    context = context_from({"model": "openai:scripted"})
     waiting = posts(number)
     calls: list[int] = [0] * number
     places = iter(range(number))
@@ -78,7 +73,7 @@ async def run(
     async def seat() -> None:
         for text in waiting:
             place = next(places)
-            record = await judge_post(text, image, graph="arcade", context=context, config=config)
+            record = await judge_post(text, image, graph="arcade", context=context)
             if record.outcome != "verdict":
                 raise RuntimeError(f"the benchmark's court failed: {record.fault} {record.explanation}")
             calls[place] = len(record.calls)

@@ -1,8 +1,6 @@
-"""The scripted models that the benchmarks are run on. A server's process imports them: nothing heavy stands here."""
+"""The scripted model of the benchmarks. The server's process imports it, so nothing heavy is imported here."""
 
 from __future__ import annotations
-
-import re
 
 from tests.doubles import Reply, Request
 
@@ -45,62 +43,3 @@ def court(request: Request) -> Reply:
         "category": "Religious",
     }
     return Reply({"cues": [cue] if found else []})
-
-
-def researcher(request: Request) -> Reply:
-    """Return the scripted researcher: three queries, every hit relevant, one passage a page, enough after one turn."""
-    task = request.text.rpartition("# Your part: ")[2]
-    ids = re.findall(r"^\[(E\d+)\]", task, re.MULTILINE)
-    if "phrasing search queries" in task:
-        return Reply({"queries": ["first query", "second query", "third query"]})
-    if "choosing what to read" in task:
-        return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\.$", task, re.MULTILINE)]})
-    if "reading a page" in task:
-        found = re.findall(r"The evidence of page \w+ is here\.", task)
-        return Reply({"passages": [{"passage": each, "stance": "supports"} for each in found[:1]]})
-    if "weighing a page" in task:
-        return Reply({"judgement": "hate", "reasoning": "it adds up"})
-    if "deciding whether to go on" in task:
-        return Reply({"sufficient": True, "missing": ""})
-    return Reply({"label": "HATE", "confidence": 0.9, "steps": [{"claim": "so it is", "evidence": ids}]})
-
-
-def hybrid(request: Request) -> Reply:
-    """Return the scripted hybrid: court, researcher, perspectives, and a defence that concedes on a mark."""
-    task = request.text.rpartition("# Your part: ")[2]
-    if task.startswith("an annotator"):
-        assert request.schema is not None
-        label = request.schema["properties"]["label"]["enum"][0]
-        return Reply({"label": label, "reason": "the criterion speaks of it"})
-    if task.startswith("the Defender") and "[[concede=yes]]" in request.text:
-        granted = {"cue_id": "C1", "target_group": "Muslims", "claim": "a claim of some length", "stance": "concede"}
-        return Reply({"arguments": [{**granted, "argument": "nothing in the post speaks against it"}]})
-    courts = ("the Prosecutor", "the Defender", "the Judge", "the first look")
-    return court(request) if task.startswith(courts) else researcher(request)
-
-
-def debaters(request: Request) -> Reply:
-    """Return the scripted views: never of one mind, so that all rounds are held, and every reflection is adopted."""
-    task = request.text.rpartition("# Your part: ")[2]
-    if task.startswith(("the Judge", "the Reflection")):
-        named = re.findall(r"^(\w+): (?:YES|NO)$", task, re.MULTILINE)
-        if task.startswith("the Judge"):
-            score = 0.8 if len(named) < 4 else 0.5
-            return Reply({"reason": _EXPLANATION, "scores": dict.fromkeys(named, score)})
-        feedback = {"errors": _ARGUMENT, "suggestion": _EXPLANATION}
-        return Reply({"feedback": dict.fromkeys(named, feedback)})
-    if task.startswith("the Summary"):
-        return Reply({"answer": "NO", "explanation": _EXPLANATION})
-    side = "YES" if task.startswith(("the Surface", "the Deep")) else "NO"
-    return Reply({"answer": side, "reason": _JUSTIFICATION})
-
-
-def panel(request: Request) -> Reply:
-    """Return the scripted panel of PREDICT: perspectives of two minds, debaters who never agree, and a judge."""
-    assert request.schema is not None
-    said: dict[str, str] = dict.fromkeys(request.schema["properties"], _EXPLANATION)
-    if "label" in said:
-        said["label"] = request.schema["properties"]["label"]["enum"][request.index % 2]
-    if "stance" in said:
-        said["stance"] = "rebut"
-    return Reply(said)

@@ -1,8 +1,4 @@
-"""The service under load: what it adds to the graph alone, how much it takes in, and whether its memory is flat.
-
-`tribunal serve` is a process of its own here, and so is the model server. It keeps its cases in a new SQLite file, or
-in the PostgreSQL database that `TRIBUNAL_DATABASE` names.
-"""
+"""A `tribunal serve` in a process of its own, and what sends posts to it and times them."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,19 +18,8 @@ from types import MappingProxyType
 import aiohttp
 import numpy as np
 
-from bench.arcade import posts
-from bench.machine import resident
-from bench.scripts import court
-from bench.server import server
-from bench.table import table
-from tribunal.loops import run_many
-from tribunal.terminal import say
-
-IN_FLIGHT = (1, 16, 64, 256)
-LATENCY = 0.2
 SETTINGS = {"model": "openai:scripted"}
 _LISTENING = re.compile(r"listening on (http://\S+)")
-_PERCENTILES = (50, 95, 99)
 Decide = Callable[[str], Awaitable[None]]
 Decider = Callable[[], contextlib.AbstractAsyncContextManager[Decide]]
 
@@ -46,46 +31,6 @@ class Replica:
     url: str
     pid: int
     folder: Path
-
-
-def service(quick: bool) -> None:
-    """Print what the service adds to a graph, and how many requests it takes in."""
-    _added(quick)
-    _measure_intake(quick)
-
-
-def _added(quick: bool) -> None:
-    say(f"### The service over the graph alone (arcade, {LATENCY:g} s per model call)\n", lines=True)
-    rows = []
-    for in_flight in IN_FLIGHT[:2] if quick else IN_FLIGHT:
-        number = in_flight if quick else max(16 * in_flight, 32)
-        with server(LATENCY, court):
-            alone = run_many(timed(number, in_flight, by_graph()))
-            with replica() as at:
-                served = run_many(timed(number, in_flight, over_http(at.url, in_flight)))
-        ratio = f"{served[1] / alone[1]:.3f}"
-        ms = [f"{1000 * each:.0f}" for each in (*alone, *served)]
-        added = [f"{1000 * (more - less):.0f}" for more, less in zip(served, alone, strict=True)]
-        rows.append((str(in_flight), str(number), " / ".join(ms[:3]), " / ".join(ms[3:]), " / ".join(added), ratio))
-    head = ("in flight", "posts", "graph alone, ms (p50 / p95 / p99)", "service, ms", "added, ms", "p95 / p95 alone")
-    table(head, rows)
-
-
-def _measure_intake(quick: bool) -> None:
-    say("### Dismissed posts (64 in flight), answered by the cache, and the service's memory\n", lines=True)
-    number = 200 if quick else 20_000
-    rows = []
-    with tempfile.TemporaryDirectory() as folder, server(0.0, court), replica(cache=f"{folder}/cache.sqlite") as at:
-        run_many(timed(64, 64, over_http(at.url, 64), "[[track=none]] Good morning!"))
-        done = 0
-        for share in (0.1, 0.5, 1.0):
-            more = round(number * share) - done
-            began = time.perf_counter()
-            run_many(timed(more, 64, over_http(at.url, 64), "[[track=none]] Good morning!"))
-            done += more
-            a_second = more / (time.perf_counter() - began)
-            rows.append((f"{done:,}", f"{a_second:.0f}", f"{resident(at.pid):.0f} MB"))
-    table(("requests so far", "requests a second", "memory"), rows)
 
 
 def by_graph(settings: Mapping[str, str] = MappingProxyType(SETTINGS)) -> Decider:
@@ -130,31 +75,25 @@ def over_http(url: str, in_flight: int) -> Decider:
     return served
 
 
-async def timed(
-    number: int,
-    in_flight: int,
-    decider: Decider,
-    same: str | None = None,
-) -> Sequence[float]:
-    """Return the seconds that a post took: the median, the 95th and the 99th percentile.
+async def p95(number: int, in_flight: int, decider: Decider, text: str) -> float:
+    """Return the 95th percentile of the seconds that a post takes; the same post is sent again and again.
 
-    As many posts as are in flight go ahead, to warm up: whoever measures a service that began a moment ago measures how
-    it begins.
+    The first `in_flight` posts are a warm-up and are not counted.
     """
-    waiting = iter([same] * (in_flight + number)) if same else posts(in_flight + number)
-    took: list[float] = []
+    waiting = iter([text] * (in_flight + number))
+    seconds: list[float] = []
 
     async with decider() as decide:
-        await decide(same or "[[track=deep]] warming up")
+        await decide(text)
 
         async def seat() -> None:
-            for text in waiting:
+            for post in waiting:
                 began = time.perf_counter()
-                await decide(text)
-                took.append(time.perf_counter() - began)
+                await decide(post)
+                seconds.append(time.perf_counter() - began)
 
         await asyncio.gather(*(seat() for _ in range(in_flight)))
-    return [float(each) for each in np.percentile(took[in_flight:], _PERCENTILES)]
+    return float(np.percentile(seconds[in_flight:], 95))
 
 
 @contextlib.contextmanager
@@ -168,18 +107,7 @@ def replica(database: str | None = None, graph: str = "arcade", **settings: str)
         environment = {**os.environ, "TRIBUNAL_DATABASE": address, "TRIBUNAL_DATA": folder}
         program = [sys.executable, "-m", "tribunal"]
         subprocess.run([*program, "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
-        command = [
-            *program,
-            "serve",
-            "--port",
-            "0",
-            "--graph",
-            graph,
-            "--in-flight",
-            "256",
-            "--log-level",
-            "warning",
-        ]
+        command = [*program, "serve", "--port", "0", "--graph", graph, "--in-flight", "256", "--log-level", "warning"]
         for name, value in {**SETTINGS, **settings}.items():
             command += ["--set", f"{name}={value}"]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

@@ -22,7 +22,7 @@ from sqlalchemy import make_url
 
 from bench.scripts import court
 from bench.server import server
-from bench.service import SETTINGS, by_graph, over_http, replica, timed
+from bench.service import SETTINGS, by_graph, over_http, p95, replica
 from bench.table import table
 from tribunal.loops import run_many
 from tribunal.terminal import say
@@ -39,22 +39,22 @@ def service_cost(quick: bool) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder, server(0.0, court):
         settings = {**SETTINGS, "cache": f"{folder}/cache.sqlite"}
-        run_many(timed(_IN_FLIGHT, 1, by_graph(settings), _DISMISSED))
+        run_many(p95(_IN_FLIGHT, 1, by_graph(settings), _DISMISSED))
         began = time.process_time()
-        seconds = run_many(timed(number, _IN_FLIGHT, by_graph(settings), _DISMISSED))
-        rows.append(_row("nowhere: the graph alone", time.process_time() - began, number, seconds[1]))
-        for name, database, has_webhook in databases():
+        seconds = run_many(p95(number, _IN_FLIGHT, by_graph(settings), _DISMISSED))
+        rows.append(_row("nowhere: the graph alone", time.process_time() - began, number, seconds))
+        for name, database, has_webhook in _databases():
             with (
                 database as address,
                 replica(address, **settings) as at,
                 _webhook(address, at.folder, has_webhook) as url,
             ):
-                run_many(timed(_IN_FLIGHT, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
+                run_many(p95(_IN_FLIGHT, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
                 taken, began = _count_taken(url), _processor_seconds(at.pid)
-                seconds = run_many(timed(number, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
+                seconds = run_many(p95(number, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
                 while url and _count_taken(url) < taken + number:
                     time.sleep(0.1)
-                rows.append(_row(name, _processor_seconds(at.pid) - began, number, seconds[1]))
+                rows.append(_row(name, _processor_seconds(at.pid) - began, number, seconds))
     table(("where cases are kept", "processor time a post", "p95"), rows)
 
 
@@ -62,7 +62,7 @@ def _row(name: str, seconds: float, number: int, p95: float) -> tuple[str, str, 
     return name, f"{1000 * seconds / (number + _IN_FLIGHT):.1f} ms", f"{1000 * p95:.0f} ms"
 
 
-def databases() -> Iterator[tuple[str, contextlib.AbstractContextManager[str | None], bool]]:
+def _databases() -> Iterator[tuple[str, contextlib.AbstractContextManager[str | None], bool]]:
     """Yield what is measured: its name, its database's address, and whether a webhook is told of each case."""
     yield "SQLite", contextlib.nullcontext(), False
     if server_address := os.environ.get("TRIBUNAL_TEST_POSTGRES"):

@@ -58,8 +58,6 @@ GROUPS = {
         "shadow": Command("shadow:shadow", extra="eval"),
         "plan": Command("plan:plan_posts", extra="eval"),
         "view": Command("results:view"),
-        "seal": Command("seal:seal", extra="eval"),
-        "verify": Command("seal:verify", extra="eval"),
         "protocols": Command("catalogue:protocols", extra="eval"),
     },
 }

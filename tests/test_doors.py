@@ -16,7 +16,6 @@ METHODS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
 ELSEWHERE: dict[str, dict[str, str]] = {
     "eval.protocols.protocol": {"entry": "package data"},
     "prompts.catalogue": {"read(name)": "package data"},
-    "eval.seal.archive": {"archive": "a file of an archive that was opened by a door"},
     "systems": {"file": "a folder of an installed package, which may lie in an archive"},
     "commands.serve": {"webbrowser": "opens a page"},
     "eval.view.server": {"webbrowser": "opens a page"},

@@ -72,11 +72,6 @@ def create_file(path: Path) -> BufferedWriter:
     return path.open("xb")
 
 
-def create_private_file(path: Path) -> BufferedWriter:
-    """Create a file that its owner alone may read; as `create_file`."""
-    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
-
-
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file: how every file is read that a setting or a post names.
 

@@ -98,7 +98,6 @@ def _declared(group: Group) -> dict[str, str]:
 # Of each extra, modules that nothing else brings. An extra is missing where one of them is.
 MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "anthropic": ("langchain_anthropic",),
-    "audit": ("cryptography", "rfc3161_client"),
     "eval": ("pyarrow", "scipy", "statsmodels", "datasketch"),
     "inspect": ("inspect_ai",),
     "ollama": ("langchain_ollama",),
@@ -112,7 +111,6 @@ _PACKAGES = {
     "inspect_ai": "inspect-ai",
     "langchain_anthropic": "langchain-anthropic",
     "langchain_ollama": "langchain-ollama",
-    "rfc3161_client": "rfc3161-client",
 }
 
 

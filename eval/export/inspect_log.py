@@ -47,13 +47,9 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SHUFFLED
 from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, post_row, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
-from tribunal.eval.measures.metrics import METRICS, measure_run
 from tribunal.eval.measures.scores import score_rows
-from tribunal.eval.report.cards import render_cards
 from tribunal.eval.runs.prices import Prices
-from tribunal.files import read_regular, write_whole
 from tribunal.schema import JSON
-from tribunal.text import parse_json
 
 AT_ONCE = 1_000  # samples that are held in memory; Inspect looks through all of these for each one more
 _MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
@@ -75,7 +71,7 @@ class _RunSummary:
 
 
 def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int]:
-    """Write a run's log, whole, with its model card and data statement beside it; the same run's is replaced.
+    """Write a run's log. An earlier log of the same run is replaced.
 
     Args:
         source: the run.
@@ -112,8 +108,6 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int
             else:
                 asyncio.run(_write_in_pieces(log, made, draft))
             draft.replace(path)
-        for name, text in render_cards(source.run, _measures_of(source)).items():
-            write_whole(path.with_name(f"{path.stem}-{name}"), text)
     except OSError as error:
         raise BadInput(f"out: {out}: can't be written: {error.strerror or error}; take another folder") from error
     return path, seen.samples
@@ -129,12 +123,6 @@ async def _write_in_pieces(log: EvalLog, samples: Iterator[EvalSample], path: Pa
         if number % AT_ONCE == 0:
             await recorder.flush(log.eval)
     await recorder.log_finish(log.eval, log.status, log.stats, log.results, None, header_only=True)
-
-
-def _measures_of(source: ExportedRun) -> JSON:
-    """Return the measures in a run's folder, or measure it if they are missing."""
-    path = source.folder / METRICS
-    return dict(parse_json(read_regular(path))) if path.exists() else measure_run(source.folder)
 
 
 def _summarise_run(source: ExportedRun) -> _RunSummary:

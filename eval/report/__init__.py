@@ -33,6 +33,7 @@ from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
 from tribunal.eval.runs.final_looks import final_look_in_words
 from tribunal.eval.runs.prices import prices_of_run, warn_of_changed_servers
+from tribunal.eval.runs.results import find_chain_fault
 from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
 from tribunal.eval.view.rendering import flatten_settings
 from tribunal.eval.view.samples_file import write_samples
@@ -180,6 +181,7 @@ def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
         "changed_servers": warn_of_changed_servers(
             {name: dict(sorted(used.served.items())) for name, used in columns.spent.items()}
         ),
+        "chain_fault": find_chain_fault(columns.folder) if part == "warnings" else "",
         "final_look": final_look_in_words(columns.run, columns.folder),
         "images": images_in_words(measured["images"]),
         "text_alone": missing_images_warning(measured["images"]),

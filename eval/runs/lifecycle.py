@@ -92,12 +92,17 @@ def carry_out_run(
             with report_unwritten(folder / PRICES):
                 write_whole(folder / PRICES, options.prices.model_dump_json(indent=2, exclude_none=True) + "\n")
         try:
-            if reviewed:
-                rejoined, waiting = await insert_reviewed_results(folder)
-            again = replace_results(folder, lambda start: b"" if start.outcome in retried else None) if retried else 0
-            if (rejoined or again) and held.get("finished"):
+            replaceable = {*retried, "pending"} if reviewed else retried
+            if held.get("finished") and any(
+                start.outcome in replaceable for start in read_line_starts(folder / RESULTS)
+            ):
+                # Written before results are replaced: a crash in between must not leave a finished run without them.
                 held = {**held, "finished": None, "head": None}
                 write_run_file(folder, held)
+            if reviewed:
+                rejoined, waiting = await insert_reviewed_results(folder)
+            if retried:
+                replace_results(folder, lambda start: b"" if start.outcome in retried else None)
             tally = await decide_posts(job, folder, watched, pins_of_run(described))
         except DiskFull as full:
             before = sum(1 for _ in read_line_starts(folder / RESULTS))

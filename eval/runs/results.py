@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
@@ -11,12 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold
+from tribunal.eval.runs.chain import ChainCheck
 from tribunal.eval.runs.journal import RESULTS, RUN, parse_result
 from tribunal.files import MOST_LINE, bounded_lines, open_regular, read_regular
 from tribunal.schema import JSON, Record, Scheme, Stance
 from tribunal.text import parse_json
 from tribunal.text_similarity import CHARACTERS
 
+_LOG = logging.getLogger("tribunal")
+_warnings_given = set[str]()  # the results are read several times for one report
 # A whole number that every reader of JSON, and every array of numbers, can hold.
 Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
 
@@ -163,7 +167,8 @@ def read_results(folder: Path) -> Iterator[ReadResult]:
 def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
     """Yield the results of a run, each with its offset and its whole line; none if the run has none yet.
 
-    A last line that was torn by a crash is left out: the run decides that post again when it goes on.
+    A last line that was torn by a crash is left out: the run decides that post again when it goes on. The chain of the
+    lines is checked on the way (`tribunal.eval.runs.chain`); a broken one is logged as a warning, once per process.
 
     Raises:
         BadInput: another line is broken, with its number; a post stands there twice in one repeat; or the file can't be
@@ -172,6 +177,7 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
     path = folder / RESULTS
     seen: dict[str, set[int]] = {}
     offset = 0
+    chain = ChainCheck(folder / RUN)
     try:
         with open_regular(path) as file:
             for number, line in enumerate(bounded_lines(file), start=1):
@@ -191,12 +197,38 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
                         "remove one of the two lines"
                     )
                 repeats.add(result.repeat)
+                if line.endswith(b"\n"):
+                    chain.check_line(line)
                 yield offset, result, line
                 offset += len(line)
+            chain.check_end()
     except FileNotFoundError:
         return
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}; give the folder of a run") from error
+    finally:
+        _warn_of_broken_chain(path, chain.fault)
+
+
+def find_chain_fault(folder: Path) -> str:
+    """Return which line of a run's results breaks their chain first, or an empty text; errors as `open_regular`."""
+    chain = ChainCheck(folder / RUN)
+    try:
+        with open_regular(folder / RESULTS) as file:
+            for line in bounded_lines(file):
+                if line.endswith(b"\n"):
+                    chain.check_line(line)
+    except FileNotFoundError:
+        return ""
+    chain.check_end()
+    return chain.fault
+
+
+def _warn_of_broken_chain(path: Path, fault: str) -> None:
+    warning = f"{path}: {fault}"
+    if fault and warning not in _warnings_given:
+        _warnings_given.add(warning)
+        _LOG.warning("%s", warning)
 
 
 def read_full_line(folder: Path, offset: int) -> dict[str, Any]:

@@ -85,16 +85,8 @@ class ServiceOptions(Frozen):
     second_opinions_of_court: float = Field(
         0.0, ge=0, le=1, description="the share of the cases that the court decided alone that a person sees"
     )
-    publish_head: tuple[str, ...] | None = Field(
-        None, description="where the audit log's head is published, by commas: file:PATH, https://…, rfc3161:URL"
-    )
-    publish_seconds: float = Field(3600.0, gt=0, description="seconds between two heads at one place; one more at stop")
-    publish_key: Path | None = Field(None, description="the private key that published heads are signed with")
     coop_key: Path | None = Field(
         None, description="the public key (PEM) of Coop's organisation, by which its action callbacks are known"
-    )
-    publish_secret: str | None = Field(
-        None, repr=False, description="whsec_…, which published heads are signed with for webhooks; set its variable"
     )
     retain_words: float | None = Field(
         None, ge=0, description="how long the words of decided cases are kept, such as 90d or 12h; else until erased"
@@ -165,7 +157,7 @@ class ServiceOptions(Frozen):
             raise ValueError("can't be called; name a coroutine function")
         return given
 
-    @field_validator("webhook_retries", "desk_proxy", "publish_head", mode="before")
+    @field_validator("webhook_retries", "desk_proxy", mode="before")
     @classmethod
     def _split_list(cls, given: object) -> object:
         return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given

@@ -28,7 +28,6 @@ from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.coop_signature import load_coop_key
-from tribunal.service.replica.head_publishing import HeadPublisher, check_secret, parse_targets
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.near_copies import NearCopies
@@ -40,7 +39,6 @@ from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
-from tribunal.store.audit_heads import load_private_key
 from tribunal.store.engine import DatabaseUnreachable, Store
 from tribunal.store.table_versions import is_newer
 from tribunal.store.tables import VERSION, cases
@@ -185,7 +183,7 @@ class Replica:
             await mark_held(self.store, [row["id"]], breaker.provider, breaker.why)
         return False
 
-    def start_loops(self, sender: WebhookSender, publisher: HeadPublisher | None) -> list[asyncio.Task[None]]:
+    def start_loops(self, sender: WebhookSender) -> list[asyncio.Task[None]]:
         """Begin the work that is repeated in the background; return that which goes on while the replica drains."""
         batches, feeder, forgotten = self.batches, self.feeder, self.options.batch_forgotten
         queue = repeat(self.take_up_free_cases, _SHORT_PAUSE, "the queue could not be looked at", self.queued)
@@ -205,9 +203,6 @@ class Replica:
             repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
             repeat(self.retention.delete_old_rows, _LONG_PAUSE, "old rows could not be deleted"),
         ]
-        if publisher is not None:
-            pause = min(self.options.publish_seconds, _LONG_PAUSE)
-            others.append(repeat(publisher.publish_due, pause, "the audit log's head could not be published"))
         return [asyncio.create_task(each) for each in others]
 
 
@@ -221,7 +216,6 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
         await asyncio.to_thread(read_prices, options.prices)
     if options.mapping:
         await asyncio.to_thread(read_mapping, options.mapping)
-    await asyncio.to_thread(_open_publisher, options, store)
     if options.host not in LOOPBACK and not await has_keys(store):
         raise BadInput(
             f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal service "
@@ -232,17 +226,6 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
             f"desk_user_header: {options.desk_user_header}: anybody could send it; give the proxy's address as "
             "--desk-proxy, too"
         )
-
-
-def _open_publisher(options: ServiceOptions, store: Store) -> HeadPublisher | None:
-    """Return what publishes the audit log's head; None if nobody wants it. Raise BadInput if an option is wrong."""
-    check_secret(options.publish_secret)
-    if not options.publish_head:
-        return None
-    targets = parse_targets(options.publish_head, http=options.webhook_http)
-    key = load_private_key(options.publish_key, "publish_key") if options.publish_key is not None else None
-    seconds, timeout = options.publish_seconds, options.webhook_timeout
-    return HeadPublisher(store, targets, key=key, secret=options.publish_secret, seconds=seconds, timeout=timeout)
 
 
 @asynccontextmanager
@@ -266,17 +249,12 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
         replica = Replica(options, store, case_store, telemetry)
         days = options.webhook_days, options.webhook_dead_days
         sender = WebhookSender(store, outbox, case_store.writes, options.webhook_retries, options.webhook_timeout, days)
-        publisher = await asyncio.to_thread(_open_publisher, options, store)
-        others = replica.start_loops(sender, publisher)
+        others = replica.start_loops(sender)
         try:
             yield replica
         finally:
             await replica.drain()
             await _cancel_tasks(others)
-            if publisher is not None:
-                with suppress(Exception):
-                    async with asyncio.timeout(_LAST_SENDS_SECONDS):
-                        await publisher.publish_due(stopping=True)
             await sender.stop(min(options.graceful, _LAST_SENDS_SECONDS))
             with suppress(Exception):
                 await case_store.deregister()

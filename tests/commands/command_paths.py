@@ -57,8 +57,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "report": ("run --out new", {"folders": "run", "out": "new"}),
     "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
-    "seal": ("run --out new.zip", {"folder": "run", "out": "new.zip"}),
-    "verify": ("run", {"place": "run"}),
     "explain": (
         "record.json --out new.md",
         {
@@ -89,14 +87,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "service webhooks remove": ("none", {}),
     "service webhooks test": ("none", {}),
     "service webhooks replay": ("none", {}),
-    "audit verify": (
-        "--heads head.json",
-        {"heads": "head.json", "public_key": "head.pem.pub", "tsa_certificates": "tsa.pem",
-         "results": "run/results.jsonl"},
-    ),
-    "audit head": ("--sign head.pem", {"sign": "head.pem"}),
-    "audit key": ("new.pem", {"file": "new.pem"}),
-    "audit publish": ("--to file:heads.jsonl --sign head.pem", {"sign": "head.pem"}),
+    "audit verify": ("", {"results": "run/results.jsonl"}),
     "shadow": (
         "few.csv --decisions run --column removed=label --removed-as hate",
         {"log": "few.csv", "decisions": "run", "differences": "new.csv"},
@@ -175,8 +166,6 @@ EXTRA = {
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
     "experiment plan measured_in": "--measured-in run",
     "experiment run measured_in": "--measured-in run", "review import dataset": "--as-dataset new.jsonl",
-    "audit verify public_key": "--public-key head.pem.pub",
-    "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
     "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
     "precedents build out": "--out new",
     "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
@@ -191,8 +180,7 @@ OF_PRICES = (
     "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
-    "audit key",
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify",
+    "eval", "sweep", "metrics", "plan", "report", "view", "export",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",
     "perspectives build", "perspectives show", "precedents show",
@@ -212,7 +200,7 @@ UNREAD = {
     "annotate export threshold", "policy try policy", "experiment plan out",
     "prompts compare prompts",
 }  # fmt: skip
-PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over
+PASSED_OVER = {"audit verify results"}  # their broken lines are counted, and passed over
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")
 _BY_NAME = ("image", "triage", "perspectives")
 

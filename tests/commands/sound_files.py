@@ -8,7 +8,6 @@ import json
 import shutil
 from pathlib import Path
 
-import certifi
 from PIL import Image
 
 import tribunal.prompts as prompts
@@ -121,9 +120,6 @@ def make_sound_files(folder: Path) -> None:
     write_run(folder / "surer", many)
     [task] = json.loads((folder / "tasks" / "tasks.json").read_text("utf-8"))[:1]
     (folder / "exported.json").write_text(json.dumps([annotated(task, "Racist")]))
-    done("audit", "key", "head.pem")
-    (folder / "head.json").write_text(done("audit", "head", "--sign", "head.pem"))
-    shutil.copyfile(certifi.where(), folder / "tsa.pem")
     (folder / ".env").write_text("TRIBUNAL_MODEL=rehearsal\n")
 
 

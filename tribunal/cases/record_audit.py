@@ -19,12 +19,13 @@ from sqlalchemy.types import NullType
 
 from tribunal.cases.record_rows import record_columns
 from tribunal.schema import JSON, Record
-from tribunal.store.audit import FaultTally, readable, sha
+from tribunal.store.audit import readable, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import audit, cases
 from tribunal.text import parse_json
 
 _AT_ONCE = 100  # cases that are read together: their records may be long
+_SHOWN = 20  # faults of which the lines are kept
 TOLD = ("outcome", "category", "hateful")  # what an entry says of a record beside its hash
 _READ = (
     "id", "status", "keep", "batch_id", "record", "outcome", "category", "hateful", "uncertain", "confidence",
@@ -42,16 +43,26 @@ _LAST_ENTRY = (
 
 
 @dataclass
-class RecordTally(FaultTally):
+class RecordTally:
     """Count the records that were compared with the log; a fault's line has the case, the entry, and what differs.
 
     Attributes:
+        found: the number of faults.
+        faults: the lines of the first faults.
         compared: how many records were compared, those that differ included.
         uncompared: how many had nothing to compare, by reason.
     """
 
+    found: int = 0
+    faults: list[str] = field(default_factory=list)
     compared: int = 0
     uncompared: Counter[str] = field(default_factory=Counter)
+
+    def add_fault(self, line: str) -> None:
+        """Count a fault."""
+        self.found += 1
+        if self.found <= _SHOWN:
+            self.faults.append(line)
 
 
 async def check_records(store: Store) -> RecordTally:

@@ -117,7 +117,6 @@ async def append_all(connection: AsyncConnection, entries: Sequence[tuple[Who, L
 # The log, read
 
 
-_SHOWN = 20  # faults of which the lines are kept
 _NEAR = 2000  # entries, before and after, among which the place of one that was moved is looked for
 
 
@@ -202,25 +201,6 @@ async def verify(store: Store, kept: str | None = None) -> LogWalk:
             continue  # written since the page was read
         walk.check_end(end)
         return walk
-
-
-@dataclass
-class FaultTally:
-    """Count what isn't as the log tells, and keep a line for each of the first.
-
-    Attributes:
-        found: how many faults there are.
-        faults: the lines.
-    """
-
-    found: int = 0
-    faults: list[str] = field(default_factory=list)
-
-    def add_fault(self, line: str) -> None:
-        """Count a fault."""
-        self.found += 1
-        if self.found <= _SHOWN:
-            self.faults.append(line)
 
 
 @dataclass

@@ -382,7 +382,7 @@ audit = _table(
 _index("audit_by_subject", audit.c.subject, audit.c.seq)
 _index("audit_by_time", audit.c.at)
 
-# Which head was told to whom, so that of several replicas one does it.
+# Not used since 0.3.0, which publishes no heads; databases that were migrated have the table.
 published_heads = _table(
     "published_heads",
     Column("target", Text, primary_key=True, comment="SHA-256 of where: an address may hold a secret"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bench.cascade import BETTER, EDGE, planned, stages_of, trial
+from tests.eval.cascade.simulated_plans import BETTER, EDGE, planned, stages_of, trial
 from tribunal.eval.cascade.plan import CascadePromise, p_value_of_plan
 from tribunal.eval.cascade.search import (
     ALL,

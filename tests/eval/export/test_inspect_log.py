@@ -45,11 +45,6 @@ def test_inspect_reads_posts_transcripts_verdicts_and_measures(tmp_path: Path) -
     assert (log.eval.revision.commit, log.eval.revision.dirty) == ("0a1b2c", True)
     assert log.eval.packages == {"tribunal": "0.1.0", "langgraph": "1.2.0"}
     assert (log.stats.started_at, log.stats.completed_at) == (started, finished)
-    cards = {
-        each.name.rpartition(log.eval.task_id)[2]: each.read_text("utf-8") for each in (run / "export").glob("*.md")
-    }
-    assert "commit 0a1b2c, changed since" in cards["-model-card.md"]
-    assert "| data set | h-vli |" in cards["-data-statement.md"]
     # Two verdicts with a gold label, both right; the refusal has none.
     correct, outcome = log.results.scores
     assert (correct.metrics["accuracy"].value, correct.scored_samples, correct.unscored_samples) == (1.0, 2, 1)

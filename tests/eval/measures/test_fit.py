@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
-from bench.fit import FALSE, FOUND, false_alarm, false_fit, found_on, sample
+from tests.eval.measures.simulated_fits import FALSE, FOUND, false_alarm, false_fit, found_on, sample
 from tests.result_lines import line, write_run
 from tribunal.errors import BadInput
 from tribunal.eval.measures.calibration import calibration_map

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from bench.ray import harmed, places, posts_file, started
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.eval.ray.cluster import harmed, places, posts_file, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

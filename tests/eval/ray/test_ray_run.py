@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.ray import started
 from tests.court import court_script
 from tests.doubles import ScriptedServer
+from tests.eval.ray.cluster import started
 from tests.eval.runs.test_server_restarts import KILLS, Restarted
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable

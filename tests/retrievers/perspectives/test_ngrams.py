@@ -13,7 +13,6 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from bench.neighbours import neighbours, shares
 from tests import SHARED_DATA
 from tests.retrievers.perspectives.mine import TEXTS
 from tribunal.models.embeddings import Use, Vectors
@@ -25,8 +24,8 @@ from tribunal.retrievers.indexes.ngrams import (
     map_ngrams,
     write_ngrams,
 )
-from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import build_index, open_store
+from tribunal.retrievers.perspectives.perspective import find_perspective
+from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_store
 from tribunal.text import normalize_text
 
 
@@ -127,6 +126,19 @@ def test_what_was_fitted_is_mapped_and_not_read(tmp_path: Path) -> None:
         assert not held.flags.writeable
 
 
+async def shares(store: PerspectiveStore, numbers: list[int]) -> tuple[float, float]:
+    """Of the three texts nearest to each of these, the share with its label, and, of hate, with one of its kinds."""
+    same_label, same_kind = list[bool](), list[bool]()
+    for number in numbers:
+        query = store.index.row(number)
+        for near in await store.search(query.text, 3):
+            neighbour = store.index.row(near.row)
+            same_label.append(neighbour.hate == query.hate)
+            if query.hate:
+                same_kind.append(bool({*neighbour.categories} & {*query.categories}))
+    return sum(same_label) / len(same_label), sum(same_kind) / len(same_kind)
+
+
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(
@@ -146,23 +158,7 @@ async def test_the_nearest_share_the_label_and_the_kind(
         pytest.skip(f"{files} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/")
     await build_index(find_perspective(perspective), korean)
     store = await open_store(perspective)
-    drawn = sorted(random.Random(0).sample(range(len(store)), 2_000))  # as the benchmark draws them
+    drawn = sorted(random.Random(0).sample(range(len(store)), 2_000))
     same_label, same_kind = await shares(store, drawn)
-    assert float(same_label) >= label
-    assert float(same_kind) >= kind
-
-
-def test_the_benchmark_prints_the_table_of_ones_own_indexes(
-    mine: Perspective, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    neighbours(True)
-    assert "build one with: tribunal perspectives build NAME --data DIR" in capsys.readouterr().out
-    asyncio.run(build_index(mine, tmp_path / "rows"))
-    asyncio.run(build_index(mine, tmp_path / "rows", out=perspectives_folder() / "again"))
-    (perspectives_folder() / "again" / "mine" / "manifest.json").write_text("{")
-    neighbours(True)
-    out = capsys.readouterr().out
-    [own] = [line for line in out.splitlines() if line.startswith("| mine")]
-    assert own.split("|")[1:5] == [" mine ", " tfidf ", " 300 ", " 100 "]
-    assert 0 < float(own.split("|")[5]) < 1
-    assert "is damaged" in next(line for line in out.splitlines() if line.startswith("| again/mine"))
+    assert same_label >= label
+    assert same_kind >= kind

@@ -1,4 +1,4 @@
-"""What `tribunal cascade plan` finds, and how often it is wrong: by simulation, of stages whose agreement is known."""
+"""Simulated cascade plans: stages whose true agreement is known, so that a false plan is recognised."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench.table import table
 from tribunal.eval.cascade.plan import CascadePromise, find_plan
 from tribunal.eval.cascade.search import CascadePlan, walk_posts
 from tribunal.eval.cascade.stages import CascadeStage
 from tribunal.eval.measures.risk_control import LabelledPosts, error_of_attempt
-from tribunal.terminal import say
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Ints
@@ -42,42 +40,6 @@ EDGE = World(
     (((0.9479,) * 3, 0.001), ((0.9479,) * 3, 0.01), ((0.9479,) * 3, 0.1)),
     same=True,
 )
-
-
-def cascade(quick: bool) -> None:
-    """Plans on posts drawn anew each time: how many are found, how many are false, and what people are left with."""
-    fits = 20 if quick else 500
-    random = np.random.default_rng(17)
-    say(f"### cascade: {fits:,} plans each, agreement 0.95 at level 0.9, the first on their results\n", lines=True)
-    rows = []
-    cases = (
-        (BETTER, CascadePromise(cost_person=1), 1),
-        (BETTER, CascadePromise(of="models", cost_person=1), 1),
-        (BETTER, CascadePromise(person_accuracy=0.98, cost_person=1), 1),
-        (BETTER, CascadePromise(of="models", cost_person=1), 4),
-        (EDGE, CascadePromise(of="models", cost_person=1), 1),
-        (EDGE, CascadePromise(of="models", cost_person=1), 4),
-    )
-    for world, promise, copies in cases:
-        for posts in (400, 1_200):
-            made = [trial(world, posts, promise, random, copies) for _ in range(fits)]
-            kept = [left for found, _, left in made if found]
-            promised = f"of {promise.of}" + f", people right in {promise.person_accuracy:g}" * (
-                promise.person_accuracy < 1
-            )
-            rows.append(
-                [
-                    world.name,
-                    promised,
-                    f"{posts:,}" + f", {copies} copies of each" * (copies > 1),
-                    f"{np.mean([found for found, _, _ in made]):.0%}",
-                    f"{np.mean([false for _, false, _ in made]):.1%}",
-                    f"{np.mean(kept):.0%}" if kept else "-",
-                ]
-            )
-    head = ("stages", "promised", "posts", "a plan is found", "a false one", "posts that people are left with")
-    table(head, rows)
-    say("False: less than 0.95 agrees in truth. At most 10 % is promised.\n", lines=True)
 
 
 def stages_of(world: World, posts: int, random: np.random.Generator, copies: int = 1) -> list[CascadeStage]:

@@ -1,4 +1,4 @@
-"""What `tribunal fit` finds, and how often it is wrong: by simulation, of posts whose true agreement is known."""
+"""Simulated fits: posts whose true agreement is known, so that a false threshold is recognised."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench.table import table
 from tribunal.eval.measures.fit import first_of_each_cluster
 from tribunal.eval.measures.risk_control import (
     AcceptanceRule,
@@ -16,7 +15,6 @@ from tribunal.eval.measures.risk_control import (
     error_of_attempt,
     find_acceptance_rule,
 )
-from tribunal.terminal import say
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Bools, Floats, Ints
@@ -57,32 +55,6 @@ FALSE = (
     World("right from 0.9 on, wrong below", stated, _from(0.9, 0.951, 0.93)),
     World("worse where it is surer", spread, _from(0.9, 0.94, 0.97)),
 )
-
-
-def fit(quick: bool) -> None:
-    """Fits on posts drawn anew each time; first how many find a threshold, then how many find a false one."""
-    fits = 100 if quick else 2_000
-    random = np.random.default_rng(17)
-    say(f"### fit: {fits:,} fits each, agreement 0.95 at level 0.9, the first on their results\n", lines=True)
-    rows = []
-    for world in FOUND:
-        for n in (400, 1_178):
-            share = np.mean([_found(world, n, random) for _ in range(fits)])
-            rows.append([world.name, f"{n:,}", f"{share:.0%}"])
-    table(("posts whose verdicts agree", "posts", "a threshold is found"), rows)
-    rows = []
-    for world in FALSE:
-        for n in (400, 1_178):
-            alone = np.mean([false_fit(world, n, 1, random) for _ in range(fits)])
-            copies = np.mean([false_fit(world, n, 7, random) for _ in range(fits)])
-            naive = np.mean([false_fit(world, n, 7, random, torn=True) for _ in range(fits)])
-            rows.append([world.name, f"{n:,}", f"{alone:.1%}", f"{copies:.1%}", f"{naive:.1%}"])
-    for n in (4_000, 20_000):
-        rare = np.mean([false_alarm(n, random) for _ in range(fits)])
-        rows.append(["5 % hate, its verdicts 0.9499, the others 0.99", f"{n:,}", f"{rare:.1%}", "-", "-"])
-    head = ("posts whose verdicts agree", "posts", "false", "false, 7 copies of each", "the same, copies as posts")
-    table(head, rows)
-    say("False: less than 0.95 of what is accepted agrees in truth. At most 10 % is promised.\n", lines=True)
 
 
 def sample(world: World, n: int, copies: int, random: np.random.Generator) -> tuple[LabelledPosts, Ints]:
@@ -129,7 +101,3 @@ def false_alarm(n: int, random: np.random.Generator) -> bool:
     wrong = random.random(n) >= np.where(hateful, 0.9499, 0.99)
     made = found_on(_posts(stated(random, n), wrong, hateful), np.arange(n), AgreementPromise(false_alarms=0.05))
     return made.hateful is not None
-
-
-def _found(world: World, n: int, random: np.random.Generator) -> bool:
-    return found_on(*sample(world, n, 1, random), AgreementPromise()).hateful is not None

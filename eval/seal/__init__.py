@@ -1,1 +1,0 @@
-"""Seal a run in one archive, and verify that nothing in it was changed."""
