@@ -90,9 +90,6 @@ class ServiceOptions(Frozen):
     )
     publish_seconds: float = Field(3600.0, gt=0, description="seconds between two heads at one place; one more at stop")
     publish_key: Path | None = Field(None, description="the private key that published heads are signed with")
-    coop_key: Path | None = Field(
-        None, description="the public key (PEM) of Coop's organisation, by which its action callbacks are known"
-    )
     publish_secret: str | None = Field(
         None, repr=False, description="whsec_…, which published heads are signed with for webhooks; set its variable"
     )

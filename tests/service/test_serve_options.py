@@ -23,7 +23,6 @@ VALUES = {
     "public_url": "https://example.com", "desk_user_header": "X-User", "desk_proxy": "10.0.0.1,10.1.0.0/16",
     "desk_role_header": "X-Role", "desk_role": "lead", "webhook_retries": "1,2.5", "log_level": "debug",
     "publish_head": "file:a,https://example.com/heads", "publish_key": "head.key", "publish_secret": "whsec_YQ==",
-    "coop_key": "coop.pem",
     "batch_share": "0.5", "retain_words": "90d", "retain_cases": "365d", "retain_dismissed": "30d",
     "second_opinions": "0.1", "second_opinions_of_court": "0.1",
 }  # fmt: skip
