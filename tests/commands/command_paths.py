@@ -6,7 +6,6 @@ here (test_command_paths.py). Files are those of sound_files.py.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
+    "prompts compare searxng_url", "prompts import source",
     "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cases list image", "review list image",  # with or without one
     "cascade plan first_look",  # refused by its name
@@ -207,9 +206,9 @@ EXTRA = {
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
 ]  # fmt: skip
-OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
+OF_SETTINGS = ("judge", "eval", "batch", "policy try", "prompts compare")
 OF_PRICES = (
-    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
+    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "cascade plan",
     "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
@@ -231,8 +230,7 @@ INSTEAD = {
 }
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
-    "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
-    "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
+    "explain image", "policy try policy", "experiment plan out",
     "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over
@@ -280,8 +278,6 @@ def readings() -> list[Reading]:
             if parameter in ADDED and parameter not in own:
                 more, path = ADDED[parameter]
             own_words = INSTEAD.get(f"{command} {parameter}", words)
-            if command == "annotate export":  # has no choice of a graph
-                more = re.sub(r"--graph \w+ ", "", more)
             if "--graph" in more:
                 own_words = own_words.replace(" --graph arcade", "")
             first = path not in {each.path for each in made}

@@ -19,7 +19,7 @@ FIELDS = ServiceOptions.model_fields
 # A value of each option that is not its default, as text.
 VALUES = {
     "host": "::1", "database": "sqlite:///a", "graph": "arcade", "settings": '{"rounds": 2}', "prices": "p.toml",
-    "mapping": "m.toml", "desk_verdict": "after", "desk_translator": "json:dumps", "desk_language": "de",
+    "mapping": "m.toml", "desk_verdict": "after",
     "public_url": "https://example.com", "desk_user_header": "X-User", "desk_proxy": "10.0.0.1,10.1.0.0/16",
     "desk_role_header": "X-Role", "desk_role": "lead", "webhook_retries": "1,2.5", "log_level": "debug",
     "publish_head": "file:a,https://example.com/heads", "publish_key": "head.key", "publish_secret": "whsec_YQ==",
