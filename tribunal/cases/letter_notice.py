@@ -102,7 +102,7 @@ def make_notice(
         category=rule.category,
         exceptions=rule.exceptions,
         written_on=today,
-        redress=(mapping.redress if mapping else Redress()).model_dump(),
+        redress=(mapping.redress if mapping else Redress()).model_dump(exclude_none=True),
     )
 
 

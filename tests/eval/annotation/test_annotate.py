@@ -14,15 +14,15 @@ import pytest
 from lxml import etree  # type: ignore[import-untyped]
 from typer.testing import CliRunner, Result
 
-from tests.annotated import CASES, MAP, NOT, RACIST, exported, in_short, one_sided, write_posts
-from tests.doubles import ScriptedServer
+from tests.annotated import CASES, MAP, NOT, RACIST, exported, in_short, write_posts
+from tests.doubles import Reply, ScriptedServer
 from tribunal.commands import app
 from tribunal.eval.datasets import open_dataset
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(one_sided) as running:
+    with ScriptedServer(lambda request: Reply({"category": NOT, "explanation": "words"})) as running:
         os.environ["OPENAI_BASE_URL"] = f"{running.url}/v1"  # taken away again before the next test (conftest)
         yield running
 
