@@ -31,48 +31,22 @@ def add_webhook(
         list[str] | None,
         typer.Option(
             help="case.decided, case.pending, case.appealed, case.escalated, case.expiring, case.failed, …; may be "
-            "given several times. Without it: all; with --slack those four that a person should look at."
+            "given several times. Default: all."
         ),
     ] = None,
     with_record: Annotated[
         bool,
-        typer.Option(
-            "--with-record", help="Send the whole record, with the words of the post; with --slack the post's text."
-        ),
+        typer.Option("--with-record", help="Send the whole record, with the words of the post."),
     ] = False,
-    slack: Annotated[
-        bool,
-        typer.Option("--slack", help="Write as incoming webhooks of Slack, Mattermost and others like them take it."),
-    ] = False,
-    coop: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ITEM_TYPE:ACTION",
-            help="Send ROOST Coop's callbacks: the ids of the item type and of the action on hateful posts.",
-        ),
-    ] = None,
     http: Annotated[bool, typer.Option("--http", help="Accept an address without TLS.")] = False,
     database: Database = None,
 ) -> None:
     """Add a webhook and print the secret that signs its messages. It is shown only once."""
-    from tribunal.cases.outbox import CoopTarget
     from tribunal.service.replica import webhooks as endpoints
 
-    item_type, _, action = (coop or "").partition(":")
-    if coop is not None and not (item_type and action):
-        raise BadInput(f"coop: {coop}: is no pair; write ITEM_TYPE:ACTION, such as comment:remove")
-    target = CoopTarget(item_type=item_type, action=action) if coop is not None else None
     webhook_id, secret = run_in_store(
         database,
-        lambda store: endpoints.add_webhook(
-            store,
-            url,
-            event or None,
-            with_record=with_record,
-            coop=target,
-            http=http,
-            form="slack" if slack else "plain",
-        ),
+        lambda store: endpoints.add_webhook(store, url, event or None, with_record=with_record, http=http),
     )
     say(f"{webhook_id} added. Its secret:", aside=True)
     say(secret)
@@ -93,7 +67,6 @@ def list_webhooks(
         return
     for row in run_in_store(database, endpoints.list_webhooks):
         record = "with record" if row["with_record"] else "without record"
-        record = "in Coop's form" if row["coop"] else f"in Slack's form, {record}" if row["form"] == "slack" else record
         since, state = format_date(row["created"]), "disabled" if row["disabled"] else "active"
         say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
 

@@ -27,7 +27,6 @@ from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
-from tribunal.service.replica.coop_signature import load_coop_key
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.near_copies import NearCopies
@@ -71,7 +70,6 @@ class Replica:
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.outages.wakes += [self.queued, self.feeder.wake]
         self.uploads = Uploads(options, store, self.batches)
-        self.coop_key = load_coop_key(options.coop_key) if options.coop_key else None
         self.retention = Retention(store, case_store.replica, options)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
         self.last_heartbeat = time.monotonic()

@@ -6,7 +6,6 @@ here (test_command_paths.py). Files are those of sound_files.py.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,8 +15,8 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
-    "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
+    "prompts compare searxng_url", "prompts import source",
+    "service webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cases list image", "review list image",  # with or without one
 }  # fmt: skip
 DATABASE = "data/service.sqlite"
@@ -174,9 +173,9 @@ EXTRA = {
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "threshold", "cache",
 ]  # fmt: skip
-OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
+OF_SETTINGS = ("judge", "eval", "batch", "policy try", "prompts compare")
 OF_PRICES = (
-    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
+    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "cascade plan",
     "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
@@ -196,8 +195,7 @@ INSTEAD = {
 }
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
-    "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
-    "annotate export threshold", "policy try policy", "experiment plan out",
+    "explain image", "policy try policy", "experiment plan out",
     "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify results"}  # their broken lines are counted, and passed over
@@ -245,8 +243,6 @@ def readings() -> list[Reading]:
             if parameter in ADDED and parameter not in own:
                 more, path = ADDED[parameter]
             own_words = INSTEAD.get(f"{command} {parameter}", words)
-            if command == "annotate export":  # has no choice of a graph
-                more = re.sub(r"--graph \w+ ", "", more)
             if "--graph" in more:
                 own_words = own_words.replace(" --graph arcade", "")
             first = path not in {each.path for each in made}

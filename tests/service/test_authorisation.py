@@ -19,7 +19,6 @@ from tests.service.test_checkpoints import COURT, UNSURE
 from tests.service.test_hostile import BODIES, some
 from tests.test_docs import DOCS, holds
 from tribunal.service.app import create_app
-from tribunal.service.dropins.callbacks import check_coop_signature
 from tribunal.service.replica import keys
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.options import ServiceOptions
@@ -101,9 +100,6 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/moderations"): JUDGE,
     ("GET", "/v1/models"): JUDGE,
     ("GET", "/v1/models/{model}"): JUDGE,
-    ("POST", "/v1/signals/coop"): JUDGE,
-    ("POST", "/v1/coop/actions"): REVIEW,
-    ("POST", "/v1/label-studio/annotations"): REVIEW,
     ("GET", "/metrics"): only(audit=YES),
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
@@ -194,7 +190,6 @@ async def _opened(store: Store, database: str, monkeypatch: pytest.MonkeyPatch) 
         serving(database, settings=COURT["settings"] | {"policy": "h-vli"}, second_opinions_of_court=1.0) as client,
     ):
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        client.app.dependency_overrides[check_coop_signature] = lambda: None  # type: ignore[attr-defined]
         all_ = Made(client, store, made)
         for make in (all_.case, all_.batch, all_.webhook, all_.appeal):
             await make()

@@ -126,28 +126,3 @@ async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:
         assert (await kim.get("/desk/queue")).tree.get("class") == "blurred"
         await kim.get("/desk/help")
         assert (await kim.send(at="/blur")).tree.get("class") is None
-
-
-async def shout(text: str, source: str | None, target: str) -> str:
-    """A translator, as an operator may have one."""
-    if "rains" in text:
-        raise OSError("a secret of the translator's")
-    return f"{text.upper()} ({source} to {target})"
-
-
-async def test_a_post_is_translated_on_request_and_a_fault_is_a_line(database: str) -> None:
-    options = {**ALL, "desk_translator": "tests.service.test_blind:shout", "desk_language": "ko"}
-    async with serving(database, **options) as client:
-        await post(client, FINE, post_id="p-0", language="en")
-        rain = (await post(client, "It rains.", post_id="p-1"))["id"]
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await kim.send(at="/next")
-        assert "Machine translation" not in kim.page.words
-        seen = await kim.send("translate", at="/cases/")
-        assert "Machine translation (nobody has checked it) GOOD MORNING, DEAR NEIGHBOURS. (en to ko)" in seen.words
-        assert FINE in seen.words
-        await kim.get(f"/desk/cases/{rain}")
-        failed = await kim.send("translate", at="/cases/")
-        assert failed.wrong == "Translation: failed (OSError)."
-        assert "secret" not in failed.words

@@ -54,7 +54,9 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(
         asked_for = len(server.requests)
         notice = await client.get(at, params={"for": "poster", "language": "de"})
         assert (notice.json()["told_to"], notice.headers["tribunal-explanation"]) == ("poster", "fixed")
-        assert notice.json()["sections"][0]["lines"][0]["text"] == "Wir haben Ihren Beitrag entfernt."
+        assert notice.json()["measures"] == ["DECISION_VISIBILITY_CONTENT_REMOVED"]
+        german = await client.get(at, params={"for": "poster", "language": "de", "format": "html"})
+        assert "Wir haben Ihren Beitrag entfernt." in Page(german.text).text
         assert len(server.requests) == asked_for, "the policy is translated, so no model is asked"
         plain = (await client.get(at, params={"for": "poster", "language": "fr"})).json()
         assert (plain["told_to"], plain["text"], plain["source"]) == ("poster", FRENCH["text"], "written")

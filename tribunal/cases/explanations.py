@@ -136,9 +136,7 @@ async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
     from tribunal.cases.record_rows import text_of
 
     fields, case_id = row["record"], row["id"]
-    if row["status"] == "cancelled" and "edited" in (fields or {}):
-        fields = fields["edited"]
-    elif row["status"] == "cancelled":
+    if row["status"] == "cancelled":
         raise BadInput(f"case: {case_id}: ended without an outcome: {(fields or {}).get('cancelled')}")
     if fields is None:
         why = "its record isn't kept" if row["outcome"] else "has no outcome yet; look again once it has run"
