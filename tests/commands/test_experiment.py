@@ -225,20 +225,6 @@ def test_what_is_wrong_costs_no_call(line: tuple[str, ...], says: str, sets: Pat
 # -------------------------------------------------------------------------------------------------------------- shared
 
 
-@pytest.mark.long
-def test_two_tables_of_the_same_runs_pay_for_them_once(sets: Path) -> None:
-    """Table 8 reads two of the four runs of Table 3; Table 7 all four."""
-    with scripted() as server:
-        told("run", "arcade-table3", sets, "--yes")
-        asked = len(server.requests)
-        for name in ("arcade-table8", "arcade-table7"):
-            ran = told("run", name, sets)  # nothing is left: nobody is asked
-            assert {run["now"] for run in ran["runs"]} == {0}
-        assert len(server.requests) == asked
-        with_others = called(*arguments("run", "arcade-table3", sets, "--yes", "--samples", "6"))
-        assert len(server.requests) == asked
-    assert with_others.exit_code == 2
-    assert "its run was begun otherwise: samples: then 4, now 6" in with_others.stderr
 
 
 def test_a_narrow_screen_is_given_what_was_measured(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:

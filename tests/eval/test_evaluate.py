@@ -16,7 +16,7 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate, summarize_run
 from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
+from tribunal.eval.runs.journal import RESULTS, RUN
 from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.outage import LOST_IN_A_ROW
 from tribunal.eval.runs.tally import RunTally
@@ -140,15 +140,6 @@ async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_p
     assert held(tmp_path / "run")["finished"] is None
 
 
-async def test_a_post_that_never_has_an_answer_can_be_retried_and_the_run_still_ends(tmp_path: Path) -> None:
-    data, out = posts(tmp_path, 4), tmp_path / "run"
-    async with ScriptedServer(dropping("word-2.")) as server:
-        assert (await decided(server, wanted(data), out, options=RunOptions(in_flight=1))).outcomes["failure"] == 1
-        again = await decided(server, wanted(data), out, options=RunOptions(retry=["failures"]))
-    assert (again.stopped, again.done, again.outcomes["failure"]) == ("", 1, 1)
-    assert sorted(line["place"] for line in lines(out)) == [0, 1, 2, 3]
-    assert len((out / SUPERSEDED).read_bytes().splitlines()) == 1
-    assert held(out)["finished"] is not None
 
 
 async def test_a_run_that_was_locked_out_at_once_is_measured_all_the_same(tmp_path: Path) -> None:

@@ -154,18 +154,6 @@ async def test_a_wrong_answer_is_told_and_the_case_goes_on_waiting(answer: dict[
     assert done.outcome == "verdict"
 
 
-async def test_a_case_keeps_its_policy_whatever_becomes_of_the_file(tmp_path: Path) -> None:
-    own = tmp_path / "own.toml"
-    text = (PROJECT / "prompts" / "policies" / "h-vli.toml").read_text("utf-8")
-    own.write_text(text.replace("NotHate", "Fine"), "utf-8")
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        record = await waiting(server, policy=str(own))
-        own.write_text(text.replace("NotHate", "Harmless"), "utf-8")
-        with pytest.raises(BadInput, match="'Harmless': Input should be 'Fine'"):
-            await submit_review(str(record.thread), edit("Harmless"))
-        own.unlink()
-        done = await submit_review(str(record.thread), edit("Fine"))
-    assert (done.category, done.label, done.policy) == ("Fine", 0, record.policy)
 
 
 async def test_two_reviewers_decide_the_same_case() -> None:
@@ -284,14 +272,6 @@ async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
     assert json.loads(resumed.stdout)["outcome"] == "pending"
 
 
-async def test_a_database_that_can_t_be_used_costs_no_verdict() -> None:
-    folder = Path(os.environ["TRIBUNAL_DATA"])
-    folder.mkdir()
-    (folder / "service.sqlite").write_text("not a database at all, but a text of some length")
-    async with ScriptedServer(court_script(explicit=True)) as server:
-        record = await decide(server, graph="tribunal", review=True)
-    assert record.outcome == "verdict"
-    assert any("could not be kept" in each and "can't be used" in each for each in record.warnings), record.warnings
 
 
 def test_the_cases_table_keeps_no_password(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from tests.court import PATIENCE, court_script
 from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
-from tests.service.batched import ended, lines, posts, sent, table
+from tests.service.batched import ended, posts, sent, table
 from tests.service.conftest import serving
 from tests.service.live import key_of
 from tribunal.cases.case_store import CaseStore
@@ -175,15 +175,6 @@ async def test_too_many_rows_wait(database: str) -> None:
         assert (await sent(client, posts(1))).status_code == 202
 
 
-async def test_a_row_that_cannot_be_taken_in_is_a_failure_among_the_others(database: str) -> None:
-    async with gated(database) as client:
-        rows = lines({"text": "hi"}, {"text": "Good morning to you!"})
-        got = await sent(client, rows, settings='{"max_text": 5}')
-        seen = await ended(client, got.headers["location"])
-        assert (seen["status"], seen["outcomes"]) == ("done", {"verdict": 1, "failure": 1})
-        wrong = (await table(client, seen["id"], "jsonl"))[1]
-        assert (wrong["outcome"], wrong["fault"]["kind"], wrong["calls"]) == ("failure", "input", [])
-        assert wrong["explanation"].startswith("text: 20 characters: over the 5")
 
 
 async def test_what_is_not_to_be_kept_goes_after_a_while(database: str) -> None:

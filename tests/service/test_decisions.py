@@ -14,9 +14,7 @@ from tests.doubles import ScriptedServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import serving
 from tests.service.test_checkpoints import COURT, UNSURE, left_behind
-from tribunal.service.replica import keys
 from tribunal.service.replica.worker import Worker
-from tribunal.store.engine import Store
 
 ACCEPT = {"action": "accept"}
 
@@ -171,29 +169,3 @@ async def test_a_row_of_a_batch_waits_too_and_goes_with_its_batch(database: str)
         assert await left_behind(database) == 0
 
 
-@pytest.mark.long
-async def test_who_may_decide(database: str) -> None:
-    store = await Store.open(database)
-    made = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
-    await store.close()
-    async with (
-        ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
-        serving(database, **COURT) as client,
-    ):
-        client.headers["X-API-Key"] = made["judge"]
-        case = await waiting(client, server)
-        at = f"/v1/cases/{case['id']}"
-        client.headers.pop("X-API-Key")
-        for scope in ("judge", "audit"):
-            for path, asked in ((f"{at}/claim", {}), (f"{at}/decision", ACCEPT)):
-                got = await client.post(path, json=asked, headers={"X-API-Key": made[scope]})
-                assert (got.status_code, got.json()["error"]["kind"]) == (403, "forbidden"), scope
-        as_reviewer = {"X-API-Key": made["review"]}
-        assert (await client.get(at, headers=as_reviewer)).json()["id"] == case["id"]
-        assert (await client.get("/v1/cases", headers=as_reviewer)).status_code == 403
-        found = await client.get("/v1/cases?outcome=pending", headers=as_reviewer)
-        assert [each["id"] for each in found.json()["cases"]] == [case["id"]]
-        none = await client.post("/v1/cases/case-none/decision", json=ACCEPT, headers=as_reviewer)
-        assert none.status_code == 404
-        done = await client.post(f"{at}/decision", json=ACCEPT, headers=as_reviewer)
-        assert done.json()["review"]["reviewer"] == "review"

@@ -11,7 +11,6 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.service.conftest import serving
-from tribunal.service.replica import keys
 from tribunal.store.engine import Store
 
 ABUSE = "Immigrants are vermin and should be deported."
@@ -128,34 +127,8 @@ async def test_what_must_not_be_kept_is_not(database: str) -> None:
         assert (case["status"], case["post"], case["record"]) == ("done", None, None)
 
 
-async def test_keys_open_what_their_scopes_say(database: str) -> None:
-    store = await Store.open(database)
-    made: dict[str, str] = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
-    await keys.revoke_key(store, made["admin"].split("_")[1])
-    routes = {"judge": ("POST", "/v1/judge"), "audit": ("GET", "/v1/cases")}
-    async with serving(database) as client:
-        for scope, (method, path) in routes.items():
-            given: dict[str, str] = {**made, "none": "", "wrong": f"{made['judge']}x"}
-            for name, key in given.items():
-                headers = {"Authorization": f"Bearer {key}"} if key else {}
-                got = await client.request(method, path, json={"text": "hi", "graph": "baseline"}, headers=headers)
-                wanted = {202, 200} if name == scope else {401} if name in ("none", "wrong", "admin") else {403}
-                assert got.status_code in wanted, (scope, name, got.text)
-    await store.close()
 
 
-async def test_a_key_has_a_rate(database: str) -> None:
-    store = await Store.open(database)
-    key = await keys.add_key(store, "one", ["judge"], keys.KeyLimits(per_minute=2))
-    await store.close()
-    async with serving(database) as client:
-        sent = [
-            await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"}, headers={"X-API-Key": key})
-            for _ in range(5)
-        ]
-    refused = [each for each in sent if each.status_code == 429]
-    assert len(refused) >= 1  # a new minute may begin in between
-    assert all(int(each.headers["retry-after"]) >= 1 for each in refused)
 
 
 async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> None:

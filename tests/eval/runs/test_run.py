@@ -27,7 +27,6 @@ from tribunal.eval.runs.job import RunEngine, RunJob, RunOptions
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, replace_results
 from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.eval.runs.run_file import begin_run
 from tribunal.eval.runs.tally import RunTally
 
 
@@ -377,18 +376,3 @@ def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> None:
-    held: dict[str, Any] = {"graph": "arcade", "dataset": "h-vli", "data": {"sha256": "a"}, "sampling": {"seed": 0},
-                            "repeats": 1, "n": 3, "settings": {"rounds": 2}, "models": {}, "policy": {"sha": "p"},
-                            "prompts": "q"}  # fmt: skip
-    begin_run(tmp_path, {**held, "repeats": 5})
-    begin_run(tmp_path, held)  # nothing was decided yet
-    (tmp_path / RESULTS).write_bytes(b"a result\n")
-    assert begin_run(tmp_path, held) == held
-    with pytest.raises(BadInput, match=r'prompts: then "q", now \{"name": "mine"'):
-        begin_run(tmp_path, {**held, "prompts": {"name": "mine", "sha": "s"}})
-    changed = {**held, "settings": {"rounds": 3}, "repeats": 2, "data": {"sha256": "b"}}
-    with pytest.raises(BadInput) as raised:
-        begin_run(tmp_path, changed)
-    for words in ("rounds: then 2, now 3", "repeats: then 1, now 2", "the files' contents differ"):
-        assert words in str(raised.value)
