@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +53,6 @@ def held(folder: Path) -> dict[str, Any]:
     return run
 
 
-def dropping(*words: str, when: Callable[[], bool] = lambda: True) -> Callable[[Request], Reply | Fault]:
-    def script(request: Request) -> Reply | Fault:
-        return Fault(drop=True) if when() and any(word in request.text for word in words) else ANSWER
-
-    return script
 
 
 async def test_repeats_are_drawn_anew_and_each_is_served_from_the_cache_once_it_is_there(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from tests.graphs.views_script import (
     words,
 )
 
-REFUSES = Reply("I'm sorry, but I can't help with that.")
 # A round in which surface and deep have the best scores: the Judge and the Reflection are asked at the same time.
 CONTROL, SECOND = {"score", "reflection"}, {"surface again", "deep again"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.court import decide
-from tests.doubles import Reply, ScriptedServer
+from tests.doubles import ScriptedServer
 from tests.graphs.views_script import (
     ALL,
     YES,
@@ -20,7 +20,6 @@ from tests.graphs.views_script import (
 from tests.models.honest_reasons import HONEST
 from tribunal.errors import BadInput
 
-REFUSES = Reply("I'm sorry, but I can't help with that.")
 
 
 async def test_every_seat_can_have_a_model_of_its_own() -> None:
