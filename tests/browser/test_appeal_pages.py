@@ -8,22 +8,17 @@ import time
 from pathlib import Path
 
 import httpx
-import pytest
 from playwright.async_api import Browser
 
+from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import AXE, NARROW, axe_finds, browsing, is_at, is_sound, pictured, sign_in
-from tests.browser.test_own_pages import CHROMIUM, HOSTILE, chromium
+from tests.browser.test_own_pages import HOSTILE
 from tests.service.at_desk import ALL, post
 from tests.service.conftest import opened
 from tests.service.live import listening, sqlite
 from tribunal.store.tables import cases, decisions, second_opinions
 
-__all__ = ["chromium"]  # the fixture
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 DAY = 86_400
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import argument, court_script, cue, part
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 
 POSTS = 56
@@ -64,8 +64,7 @@ async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> N
     common = ("--dataset", "table", "--data", data, "--graph", "tribunal", "--model", "openai:scripted",
               "--scheme", "binary")  # fmt: skip
     look, court = tmp_path / "look", tmp_path / "court"
-    async with ScriptedServer(judged) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(judged) as server:
         await run("eval", *common, "--triage", "openai:scripted", "--triage-confidence", 0, "--out", look)
         assert len(server.requests) == POSTS
         await run("eval", *common, "--threshold", 0.5, "--out", court)
@@ -88,8 +87,7 @@ async def test_what_an_early_exit_saved_is_told_by_run_and_by_switch(tmp_path: P
         prosecution={"arguments": [argument("again", "press")]},
     )  # fmt: skip
     runs = [tmp_path / "whole", tmp_path / "short"]
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(script):
         for folder, more in zip(runs, ((), ("--early-exit",)), strict=True):
             await run("eval", "--dataset", "table", "--data", data, "--graph", "arcade", "--model", "openai:scripted",
                       "--out", folder, *more)  # fmt: skip

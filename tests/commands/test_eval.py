@@ -112,5 +112,3 @@ async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path)
         assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is None
         done = await run(server, *command[3:], "--json")
     assert (done.exit_code, json.loads(done.stdout)["now"], len(lines(tmp_path))) == (0, 8, 12)
-
-

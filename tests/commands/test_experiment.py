@@ -225,8 +225,6 @@ def test_what_is_wrong_costs_no_call(line: tuple[str, ...], says: str, sets: Pat
 # -------------------------------------------------------------------------------------------------------------- shared
 
 
-
-
 def test_a_narrow_screen_is_given_what_was_measured(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")

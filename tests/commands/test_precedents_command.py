@@ -18,6 +18,7 @@ from tests import PROJECT
 from tests.court import court_script, part
 from tests.decided import held_by
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.test_docs import blocks
 from tribunal.commands import app
 from tribunal.context import Context
@@ -60,8 +61,7 @@ async def tried(*posts: str) -> list[str]:
     from tribunal.cases.session import judge_post
     from tribunal.context import context_from
 
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         context = context_from({"model": "openai:scripted", "review": True})
         return [str((await judge_post(post, graph="tribunal", context=context)).thread) for post in posts]
 
@@ -182,8 +182,7 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
     table(tmp_path / "posts.csv", *({"id": id, "text": text, "label": "hate"} for id, text in posts.items()))
 
     async def evaluated(out: str, *more: str) -> tuple[Any, ScriptedServer]:
-        async with ScriptedServer(court_script(explicit=True)) as server:
-            os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with OpenAIServer(court_script(explicit=True)) as server:
             words = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", out, "--model", "openai:scripted"]
             done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--concurrency", "1", *more])
         return done, server

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script, part
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 
 POSTS = [
     ("a", "Immigrants are vermin and should be deported.", "1", "x"),
@@ -109,12 +109,6 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, more: tuple[str, ...]
     assert done.stderr.count("\n") == 1
 
 
-
-
-
-
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl"])
 def test_a_batch_gives_the_rows_back_in_order(tmp_path: Path, suffix: str) -> None:
     table(tmp_path / "posts.csv")
@@ -140,8 +134,6 @@ def test_a_batch_gives_the_rows_back_in_order(tmp_path: Path, suffix: str) -> No
     assert json.loads(again.stdout)["calls"] == 0
 
 
-
-
 def test_an_output_of_no_known_form_is_refused_before_any_call(tmp_path: Path) -> None:
     table(tmp_path / "posts.csv")
     done = run("batch", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "o.xlsx"))
@@ -156,8 +148,7 @@ async def test_ten_judges_over_one_aux_model_pay_for_one_debate(tmp_path: Path) 
         f'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "arcade"\n'
         f'[settings]\naux_model = "openai:aux"\n[grid]\njudge_model = [{judges}]\n'
     )
-    async with ScriptedServer(court_script(explicit=True)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True)) as server:
         done = await asyncio.to_thread(run, "sweep", str(tmp_path / "sweep.toml"), "--json")
         assert done.exit_code == 0, done.stderr
         counted = Counter(part(request) for request in server.requests)

@@ -53,8 +53,6 @@ def held(folder: Path) -> dict[str, Any]:
     return run
 
 
-
-
 async def test_repeats_are_drawn_anew_and_each_is_served_from_the_cache_once_it_is_there(tmp_path: Path) -> None:
     evaluation = wanted(posts(tmp_path, 2), repeats=3, cache=str(tmp_path / "cache.sqlite"))
     async with ScriptedServer(court_script()) as server:
@@ -132,8 +130,6 @@ async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_p
     assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
     assert {line["fault"]["kind"] for line in lines(tmp_path / "run")} == {"input"}
     assert held(tmp_path / "run")["finished"] is None
-
-
 
 
 async def test_a_run_that_was_locked_out_at_once_is_measured_all_the_same(tmp_path: Path) -> None:

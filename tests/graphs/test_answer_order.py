@@ -126,5 +126,3 @@ async def test_an_answer_of_one_order_is_not_taken_for_one_of_the_other(tmp_path
         for order, calls in (("reason-first", 1), ("label-first", 2), ("label-first", 2), ("reason-first", 2)):
             await decide(server, graph="predict", mode="base", answer_order=order, cache=cache)
             assert len(server.requests) == calls
-
-

@@ -69,8 +69,6 @@ async def test_a_threshold_of_another_run_is_told_of(graph: str, tmp_path: Path)
     ]  # fmt: skip
 
 
-
-
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "not shown"])
 def test_by_a_batch_where_a_person_reviews_and_the_posts_are_others(shown: bool, tmp_path: Path) -> None:
     posts, out, said = tmp_path / "posts.csv", tmp_path / "out.jsonl", list[str]()
@@ -102,5 +100,3 @@ def test_a_run_over_the_posts_of_the_fit_is_told_that_it_flatters(tmp_path: Path
         "the threshold was fitted on these posts (table), so what is measured here of those that it "
         "accepts is optimistic"
     ]
-
-

@@ -298,10 +298,6 @@ async def test_posts_side_by_side_never_see_each_other() -> None:
         assert sum(f"number-{each}-" in request.text for each in range(3)) == 1
 
 
-
-
-
-
 async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 

@@ -21,7 +21,6 @@ from tests.models.honest_reasons import HONEST
 from tribunal.errors import BadInput
 
 
-
 async def test_every_seat_can_have_a_model_of_its_own() -> None:
     seats = {f"view:{view}": f"openai:for-{view}" for view in ALL}
     seats |= {seat: f"openai:for-{seat}" for seat in ("judge", "reflection", "summary")}

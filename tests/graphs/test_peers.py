@@ -49,8 +49,6 @@ async def judged(script: Any, graph: str, **settings: Any) -> tuple[Record, Scri
 # --- baseline ---------------------------------------------------------------------------------------------------------
 
 
-
-
 @pytest.mark.parametrize(
     ("settings", "question", "names"),
     [
@@ -84,8 +82,6 @@ async def test_the_zero_shot_peer_of_a_debate_is_asked_its_question(
 async def test_a_refusal_of_the_zero_shot_peer_is_in_its_scheme_too(graph: str) -> None:
     record, _ = await judged(lambda request: REFUSES, graph, mode="zero-shot")
     assert (record.outcome, record.scheme) == ("refusal", "binary")
-
-
 
 
 # --- self_consistency -------------------------------------------------------------------------------------------------

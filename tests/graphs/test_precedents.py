@@ -188,8 +188,6 @@ async def test_a_wrong_store_costs_no_call(settings: dict[str, Any], says: str) 
     assert server.requests == []
 
 
-
-
 async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.retrievers.precedents.counted import COUNTED
 

@@ -96,8 +96,6 @@ async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(stance
     assert f"The non-hate side, round 2 ({stance}s):" in judge
 
 
-
-
 @pytest.mark.parametrize(("hateful", "without"), [(5, 5), (0, 6)])
 async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_held(hateful: int, without: int) -> None:
     async with ScriptedServer(panel(hateful)) as server:
@@ -251,5 +249,3 @@ async def test_a_spent_budget_goes_to_the_judge() -> None:
         record = await decide(server, graph="predict", max_calls=4)
     assert [part(request) for request in server.requests] == ["perspective"] * 3 + ["judge"]
     assert any(EXAMPLES[4] in warning for warning in record.warnings)
-
-

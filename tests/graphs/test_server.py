@@ -77,10 +77,6 @@ async def test_the_drawing_opens_the_subgraphs(client: Any) -> None:
     assert set(subgraphs) == {"fast_track", "deep_dive"}
 
 
-
-
-
-
 async def test_a_case_is_stopped_and_edited_as_the_docs_show_it(client: Any) -> None:
     page = (PROJECT / "docs" / "studio.md").read_text("utf-8")
     shown = page.partition("```python\n")[2].partition("```")[0]
@@ -98,7 +94,3 @@ async def test_a_stop_inside_a_track_is_passed_over_as_the_docs_say(client: Any,
     thread = (await client.threads.create())["thread_id"]
     done = await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=[inside])
     assert (done["outcome"]["outcome"], (await client.threads.get_state(thread))["next"]) == ("verdict", [])
-
-
-
-

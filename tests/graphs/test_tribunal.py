@@ -170,8 +170,6 @@ async def test_a_wrong_setting_costs_no_call(setting: dict[str, Any]) -> None:
     assert it.model.requests == []
 
 
-
-
 # Less for the same verdict
 
 
@@ -345,8 +343,6 @@ FITTED: dict[str, Any] = {
 
 
 # Budgets
-
-
 
 
 @pytest.mark.parametrize("most", [5, 6, 8, 12])

@@ -14,6 +14,7 @@ import pytest
 
 from tests.court import court_script, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.command import started
 from tests.service.conftest import opened, serving
 from tests.service.receiving import receiving
@@ -352,8 +353,7 @@ async def test_a_new_trial_goes_on_where_a_killed_process_left_it(database: str)
         return played(request)
 
     told = {"TRIBUNAL_MODEL": "openai:scripted"}
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(script) as server:
         async with started(database, "--takeover", "1", **told) as killed:
             where = await appealed(killed.client, await by_the_court(killed.client, server))
             ordered = await killed.client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})

@@ -19,7 +19,7 @@ from sqlalchemy import delete, insert, select, update
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
 from tests.service.test_checkpoints import COURT, UNSURE
@@ -65,10 +65,9 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
         admin, review = [await keys.add_key(store, name, [name], keys.KeyLimits()) for name in ("admin", "review")]
         as_admin, as_review = ({"X-API-Key": key} for key in (admin, review))
         async with (
-            ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+            OpenAIServer(court_script(explicit=True, judge=UNSURE)),
             serving(database, **COURT) as client,
         ):
-            monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
             client.headers.update(as_admin)
             asked = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
             got = await client.post("/v1/judge?wait=60", json=asked, headers={"Idempotency-Key": "once"})

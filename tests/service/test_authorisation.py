@@ -11,7 +11,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
 from tests.service.live import sqlite
@@ -183,17 +183,16 @@ async def test_each_key_opens_what_the_table_says(tmp_path: Path, monkeypatch: p
         await _opened(store, database, monkeypatch)
 
 
-async def _opened(store: Store, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def _opened(store: Store, database: str) -> None:
     made = {who: await keys.add_key(store, who, [who.partition(",")[0]], keys.KeyLimits()) for who in WHO[3:]}
     made |= {"wrong": f"{made['admin']}x", "revoked": await keys.add_key(store, "a", ["admin"], keys.KeyLimits())}
     await keys.revoke_key(store, made["revoked"].split("_")[1])
     clean = {"category": "NotHate", "explanation": "judge-words", "confidence": 0.9}
     script = court_script(explicit=True, judge=[UNSURE, clean])
     async with (
-        ScriptedServer(script) as server,
+        OpenAIServer(script) as server,
         serving(database, settings=COURT["settings"] | {"policy": "h-vli"}, second_opinions_of_court=1.0) as client,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         client.app.dependency_overrides[check_coop_signature] = lambda: None  # type: ignore[attr-defined]
         all_ = Made(client, store, made)
         for make in (all_.case, all_.batch, all_.webhook, all_.appeal):

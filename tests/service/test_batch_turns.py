@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +12,8 @@ import pytest
 from sqlalchemy import update
 
 from tests.court import PATIENCE, court_script
-from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
+from tests.doubles import Fault, Reply, Request, Script
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent, table
 from tests.service.conftest import serving
 from tests.service.live import key_of
@@ -50,8 +50,7 @@ class Gate:
 
 @asynccontextmanager
 async def gated(database: str, gate: Script | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    async with ScriptedServer(gate or court_script()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(gate or court_script()) as server:
         settings = {"model": "openai:scripted", **options.pop("settings", {})}
         async with serving(database, settings=settings, graph="baseline", **options) as client:
             client.model = server  # type: ignore[attr-defined]
@@ -173,8 +172,6 @@ async def test_too_many_rows_wait(database: str) -> None:
         gate.open()
         await ended(client, f"/v1/batches/{made['id']}")
         assert (await sent(client, posts(1))).status_code == 202
-
-
 
 
 async def test_what_is_not_to_be_kept_goes_after_a_while(database: str) -> None:

@@ -61,8 +61,6 @@ def without(row: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != name}
 
 
-
-
 async def test_rows_that_can_t_be_judged_are_failures_among_the_others_as_by_the_command(
     database: str, tmp_path: Path
 ) -> None:
@@ -121,8 +119,6 @@ async def test_a_wrong_file_is_refused_whole(content: bytes, more: dict[str, str
         assert "tmp" not in got.text
         assert (await client.get("/v1/batches")).json()["batches"] == []
         assert (await client.get("/v1/cases")).json()["cases"] == []
-
-
 
 
 async def test_limits_are_named(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.court import court_script, part
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import serving
 from tests.service.test_checkpoints import COURT, UNSURE, left_behind
@@ -151,10 +152,9 @@ async def test_a_decision_outlives_the_replica_that_it_was_said_to(
 async def test_a_row_of_a_batch_waits_too_and_goes_with_its_batch(database: str) -> None:
     court = {"settings": {**COURT["settings"], "review": True}}
     async with (
-        ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+        OpenAIServer(court_script(explicit=True, judge=UNSURE)),
         serving(database, **court) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         got = await sent(client, lines({"id": "a", "text": "one"}, {"id": "b", "text": "two"}), graph="tribunal")
         batch = await ended(client, f"/v1/batches/{got.json()['id']}")
         assert batch["outcomes"] == {"pending": 2}
@@ -167,5 +167,3 @@ async def test_a_row_of_a_batch_waits_too_and_goes_with_its_batch(database: str)
         assert await left_behind(database) > 0
         assert (await client.delete(f"/v1/batches/{batch['id']}")).status_code == 204
         assert await left_behind(database) == 0
-
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import httpx
@@ -12,7 +11,8 @@ from sqlalchemy import event, update
 from sqlalchemy.engine import Engine
 
 from tests.court import court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import ALL, Somebody, post, somebody
 from tests.service.conftest import opened, serving
 from tribunal.prompts.policy import load_policy
@@ -164,8 +164,7 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         return next(each for words, each in courts.items() if words in request.text)(request)
 
     settings = {"model": "openai:scripted", "review": True, "review_rule": ["all"]}
-    async with ScriptedServer(court) as server, serving(database, settings=settings, graph="tribunal") as client:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court), serving(database, settings=settings, graph="tribunal") as client:
         for number, language in enumerate(["en", "en", "ko"]):
             await post(client, f"post {number}", post_id=f"p-{number}", language=language)
         store = client.app.state.replica.store  # type: ignore[attr-defined]

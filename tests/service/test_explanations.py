@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 
 from tests.cases.letters import CUE, FRENCH, POST, VERDICT, Page, is_explainer, told
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.command import Service, started
 from tests.service.conftest import opened, serving
 from tribunal.errors import BadInput
@@ -24,17 +25,14 @@ PRICES = '["openai:scripted"]\ninput = 1.0\noutput = 2.0\n'
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-async def test_a_case_is_explained_in_the_form_that_is_asked_for(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, tmp_path: Path) -> None:
     prices, mapping = tmp_path / "prices.toml", tmp_path / "mapping.toml"
     prices.write_text(PRICES, "utf-8")
     mapping.write_text(example_mapping(), "utf-8")
     async with (
-        ScriptedServer(told(FRENCH, judge=ONE_GROUND)) as server,
+        OpenAIServer(told(FRENCH, judge=ONE_GROUND)) as server,
         serving(database, graph="arcade", settings=COURT, prices=prices, mapping=mapping) as client,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
         held = (await client.get(at)).json()
@@ -66,15 +64,14 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(
         assert (await client.get("/v1/cases/case-1/explanation")).status_code == 404
 
 
-async def test_who_asks_for_the_words_pays_for_them(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_asks_for_the_words_pays_for_them(database: str) -> None:
     async with opened(database) as store:
         own = await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=5))
         other = await keys.add_key(store, "b", ["judge"], keys.KeyLimits())
         async with (
-            ScriptedServer(told(FRENCH, judge=ONE_GROUND)) as server,
+            OpenAIServer(told(FRENCH, judge=ONE_GROUND)),
             serving(database, graph="arcade", settings=COURT) as client,
         ):
-            monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
             got = await client.post("/v1/judge?wait=60", json={"text": POST}, headers={"X-API-Key": own})
             at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
             assert (await client.get(at, headers={"X-API-Key": other})).status_code == 404
@@ -119,9 +116,7 @@ async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database:
                 assert (await second.client.get(at, headers=key)).status_code == 429
 
 
-async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(sqlite: str) -> None:
     over, court = asyncio.Event(), told(judge=ONE_GROUND)
 
     async def slow(request: Request) -> Reply | Fault:
@@ -129,8 +124,7 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
         answer: Reply | Fault = court(request)
         return answer
 
-    async with ScriptedServer(slow) as server, serving(sqlite, graph="arcade", settings=COURT) as client:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(slow), serving(sqlite, graph="arcade", settings=COURT) as client:
         case = (await client.post("/v1/judge", json={"text": POST})).json()["id"]
         at = f"/v1/cases/{case}/explanation"
         shown = await client.get(at)
@@ -147,13 +141,12 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
 
 
 async def test_a_decision_that_states_no_reason_is_a_conflict_for_its_author_and_a_mapping_is_read_at_the_start(
-    sqlite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite: str, tmp_path: Path
 ) -> None:
     async with (
-        ScriptedServer(told(judge=ONE_GROUND, indictment={"cues": [CUE]})) as server,
+        OpenAIServer(told(judge=ONE_GROUND, indictment={"cues": [CUE]})),
         serving(sqlite, graph="arcade", settings=COURT) as client,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         case = got.headers["tribunal-case"]
         async with opened(sqlite) as store, store.transaction() as connection:

@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import somebody
 from tests.service.conftest import opened, serving
 from tribunal.commands import app
@@ -48,10 +48,9 @@ async def both(database: str, monkeypatch: pytest.MonkeyPatch, **options: object
     """A service, and a terminal beside it on the same database, before models that are unsure of every post."""
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     async with (
-        ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+        OpenAIServer(court_script(explicit=True, judge=UNSURE)),
         serving(database, settings={"model": "openai:scripted"}, **options) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         yield client
 
 
@@ -157,8 +156,7 @@ def as_old_docket(folder: Path) -> None:
 
 async def test_the_docket_of_an_earlier_release_is_taken_over() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         as_old_docket(folder)
         calls = len(server.requests)
@@ -171,8 +169,7 @@ async def test_the_docket_of_an_earlier_release_is_taken_over() -> None:
 
 async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_starts() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         as_old_docket(folder)
         calls = len(server.requests)
@@ -188,8 +185,7 @@ async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_start
 @pytest.mark.long
 async def test_a_docket_of_an_earlier_release_beside_another_database_is_told_of_in_a_line(database: str) -> None:
     file = Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite"
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         await ran(*JUDGE, ends=5)
     as_old_docket(file.parent)
     async with opened(database):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 from tribunal.store.engine import Store
 
@@ -45,18 +46,15 @@ async def ended(client: Any, address: str, **more: Any) -> dict[str, Any]:
         await asyncio.sleep(0.05)
 
 
-async def test_a_failure_is_not_what_an_idempotency_key_stands_for(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failure_is_not_what_an_idempotency_key_stands_for(database: str) -> None:
     """The same request makes a new trial after a failure; what was decided is found again."""
     once = {"Idempotency-Key": "a-1"}
     verdict = court_script()
-    async with ScriptedServer(lambda asked: verdict(asked) if asked.index > 1 else Reply("no form")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client:
-            asked = [
-                await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once) for _ in range(3)
-            ]
+    async with (
+        OpenAIServer(lambda asked: verdict(asked) if asked.index > 1 else Reply("no form")),
+        serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client,
+    ):
+        asked = [await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once) for _ in range(3)]
     assert [each.json()["outcome"] for each in asked] == ["failure", "verdict", "verdict"]
     assert asked[0].headers["tribunal-case"] != asked[1].headers["tribunal-case"]
     assert asked[1].json() == asked[2].json()
@@ -125,10 +123,6 @@ async def test_what_must_not_be_kept_is_not(database: str) -> None:
         assert got.json()["outcome"] == "verdict"
         case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
         assert (case["status"], case["post"], case["record"]) == ("done", None, None)
-
-
-
-
 
 
 async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> None:

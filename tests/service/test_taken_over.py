@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import Any
 
@@ -12,7 +11,7 @@ from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 import tribunal
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import somebody
 from tests.service.conftest import opened, serving
 from tests.service.decided_here import courtroom, judged
@@ -114,10 +113,9 @@ async def test_a_replica_may_try_a_case_again_that_was_taken_from_it(database: s
         return {"category": "NotHate", "explanation": f"attempt {number}", "confidence": 0.9}
 
     async with (
-        ScriptedServer(script) as server,
+        OpenAIServer(script) as server,
         serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         worker = client.app.state.replica.worker  # type: ignore[attr-defined]
         got = await client.post("/v1/judge?wait=0", json={"text": "Good morning!"})
         case = got.headers["location"].rpartition("/")[2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pytest
 from PIL import Image
 
 from tests.court import PATIENCE, court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 from tests.service.test_service import ended
 from tribunal.models.image import MAX_BYTES
@@ -29,8 +29,7 @@ def picture(form: str = "PNG") -> bytes:
 
 
 async def test_an_image_is_sent_as_a_file(database: str) -> None:
-    async with ScriptedServer(court_script()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court_script()) as server:
         async with serving(database, settings={"model": "openai:scripted"}) as client:
             form = {"text": "Good morning!", "graph": "baseline", "settings": '{"rounds": 2}', "post_id": "p-1"}
             form["earlier"] = '["How was the match?"]'
@@ -109,18 +108,16 @@ async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) ->
         await answered.wait()
         return script(request)
 
-    async with ScriptedServer(slow) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-        async with serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client:
-            app = client.app  # type: ignore[attr-defined]
-            for query in (b"", b"wait=30"):
-                await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
-            second, first = (await client.get("/v1/cases")).json()["cases"]
-            assert (first["status"], second["status"]) == ("running", "cancelled")
-            answered.set()
-            async with asyncio.timeout(PATIENCE):
-                case = await ended(client, f"/v1/cases/{first['id']}")
-            assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
+    async with OpenAIServer(slow), serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client:
+        app = client.app  # type: ignore[attr-defined]
+        for query in (b"", b"wait=30"):
+            await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
+        second, first = (await client.get("/v1/cases")).json()["cases"]
+        assert (first["status"], second["status"]) == ("running", "cancelled")
+        answered.set()
+        async with asyncio.timeout(PATIENCE):
+            case = await ended(client, f"/v1/cases/{first['id']}")
+        assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
 
 
 async def test_an_upload_that_ends_early_leaves_nothing(tmp_path: Path) -> None:

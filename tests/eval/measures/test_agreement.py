@@ -39,8 +39,6 @@ def krippendorff_alpha(ratings: Sequence[Sequence[Any]]) -> float | None:
     return alpha
 
 
-
-
 def test_kappa_is_statsmodels() -> None:
     ratings = np.random.default_rng(0).integers(0, 4, (50, 5))
     expected = by_statsmodels(aggregate_raters(ratings)[0], method="fleiss")
@@ -83,8 +81,6 @@ def test_repeats_that_some_posts_lack_are_in_alpha_and_not_in_kappa(tmp_path: Pa
     low, high = found["intervals"]["alpha"]
     assert low < found["alpha"] < high
     assert found["intervals"]["flip_rate"] == pytest.approx(proportion_confint(1, 2, method="wilson"))
-
-
 
 
 @pytest.mark.parametrize("ratings", [[], [[]], [[1]]])

@@ -58,8 +58,6 @@ def test_confusion_and_labels(tmp_path: Path) -> None:
     assert found["by_label"]["5"]["refusals"] == 1
 
 
-
-
 def test_by_difficulty_and_pattern_have_stable_names(tmp_path: Path) -> None:
     fields = {"difficulty": "Hard", "smi_pattern": "110"}
     lines = [

@@ -374,5 +374,3 @@ def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
         pass
     with lock_run_folder(tmp_path):
         pass
-
-

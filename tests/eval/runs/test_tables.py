@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
 from tribunal.eval.runs.job import RunOptions
@@ -81,8 +81,7 @@ def test_what_is_decided_twice_keeps_both_outcomes(tmp_path: Path) -> None:
 
 async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_alone(tmp_path: Path) -> None:
     posts = lines(tmp_path / "in.jsonl", {"text": "a post", "explanation": "=mine"})
-    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1 is a sum"})) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1 is a sum"})):
         for suffix, written in ((".csv", "'=1+1 is a sum"), (".parquet", "=1+1 is a sum")):
             out = tmp_path / f"out{suffix}"
             await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
@@ -100,8 +99,7 @@ async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_pa
         # The later ones end sooner.
         return Reply({"category": "NotHate", "explanation": "words"}, delay=0.2 - 0.01 * request.index)
 
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(script):
         settings = {"model": "openai:s"}
         tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
         assert ("See to the key" in tally.stopped, tally.done, out.exists()) == (True, 7, False)
