@@ -18,6 +18,7 @@ from tests.graphs.views_script import (
     words,
 )
 from tests.models.honest_reasons import HONEST
+from tests.tables import table
 from tribunal.errors import BadInput
 
 
@@ -80,16 +81,7 @@ async def test_a_wrong_line_up_costs_no_call(tmp_path: Path, text: str, says: st
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [
-        ({"views": ["deep"]}, "at least two"),
-        ({"views": ["deep", "deep"]}, "named once"),
-        ({"views": ["deep", "shallow"]}, "no view 'shallow'"),
-        ({"seats": {"view:shallow": "rehearsal"}}, "the views are"),
-        ({"task": "sarcasm", "policy": "h-vli"}, "is one for the task hate"),
-        ({"policy": "sarcasm"}, "is one for the task sarcasm"),
-        ({"task": "boredom"}, "task: 'boredom'"),
-        ({"tau": 2}, "tau"),
-    ],
+    table(__file__, "wrong_settings_cost_no_call"),
 )
 async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) -> None:
     async with ScriptedServer(debate()) as server:

@@ -101,6 +101,12 @@ async def serving(database: str, **options: object) -> AsyncIterator[httpx.Async
             yield client
 
 
+async def get_json(client: httpx.AsyncClient, path: str, name: str | None = None, **more: Any) -> Any:
+    """Return the JSON of an answer, or what it has under a name."""
+    answer = (await client.get(path, **more)).json()
+    return answer if name is None else answer[name]
+
+
 @pytest.fixture(scope="session")
 def app_document() -> dict[str, Any]:
     """The OpenAPI document."""

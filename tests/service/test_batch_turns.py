@@ -15,7 +15,7 @@ from tests.court import PATIENCE, court_script
 from tests.doubles import Fault, Reply, Request, Script
 from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent, table
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.live import key_of
 from tribunal.cases.case_store import CaseStore
 from tribunal.schema import Record
@@ -64,7 +64,7 @@ async def test_single_posts_come_first(database: str) -> None:
         await gate.come(2)
         single = await client.post("/v1/judge?wait=30", json={"text": "Good night!"})
         assert (single.status_code, single.json()["outcome"]) == (200, "verdict")
-        seen = (await client.get(f"/v1/batches/{made['id']}")).json()
+        seen = await get_json(client, f"/v1/batches/{made['id']}")
         assert seen["rows"] == {"waiting": 4, "running": 2, "done": 0, "cancelled": 0}
         early = await client.get(f"/v1/batches/{made['id']}/results")
         assert (early.status_code, early.json()["error"]["kind"]) == (409, "conflict")
@@ -96,7 +96,7 @@ async def test_what_waits_is_cancelled_and_what_is_decided_stays(database: str) 
         assert all("cancelled" in row["explanation"] for row in found[2:])
         assert (await client.delete(path)).status_code == 204
         assert (await client.get(f"{path}/results")).status_code == 404
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 async def test_a_batch_stops_when_its_keys_budget_is_spent(database: str) -> None:
@@ -104,7 +104,7 @@ async def test_a_batch_stops_when_its_keys_budget_is_spent(database: str) -> Non
     mine = {"X-API-Key": key}
     async with gated(database, in_flight=1) as client:
         path = f"/v1/batches/{(await sent(client, posts(4), headers=mine)).json()['id']}"
-        while (seen := (await client.get(path, headers=mine)).json())["status"] != "held":
+        while (seen := await get_json(client, path, headers=mine))["status"] != "held":
             await asyncio.sleep(0.05)
         assert "this key's calls of today are spent: 2 of 2" in seen["held"]
         assert seen["held_until"] > seen["created"]
@@ -130,7 +130,7 @@ async def test_a_batch_of_a_revoked_key_stops(database: str) -> None:
         await revoke_key(store, key.split("_")[1])
         await store.close()
         gate.open()
-        while (seen := (await client.get(path, headers={"X-API-Key": auditor})).json())["status"] != "held":
+        while (seen := await get_json(client, path, headers={"X-API-Key": auditor}))["status"] != "held":
             await asyncio.sleep(0.05)
         assert (seen["rows"]["done"], seen["rows"]["waiting"], "revoked" in seen["held"]) == (1, 2, True)
 
@@ -156,8 +156,8 @@ async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> Non
         found = await table(client, batch_id, "jsonl")
         record = Record.model_validate({name: found[0][name] for name in Record.model_fields if name in found[0]})
         assert not await late.finish(held[0], record)  # what it still writes doesn't count
-        assert [each["id"] for each in (await client.get("/v1/batches")).json()["batches"]] == [batch_id]
-        assert len((await client.get("/v1/cases")).json()["cases"]) == 5
+        assert [each["id"] for each in await get_json(client, "/v1/batches", "batches")] == [batch_id]
+        assert len(await get_json(client, "/v1/cases", "cases")) == 5
     await store.close()
 
 
@@ -182,4 +182,4 @@ async def test_what_is_not_to_be_kept_goes_after_a_while(database: str) -> None:
             while (await client.get(path)).status_code != 404:
                 await asyncio.sleep(0.05)
         await ended(client, f"/v1/batches/{kept['id']}")
-        assert [case["batch_id"] for case in (await client.get("/v1/cases")).json()["cases"]] == [kept["id"]]
+        assert [case["batch_id"] for case in await get_json(client, "/v1/cases", "cases")] == [kept["id"]]

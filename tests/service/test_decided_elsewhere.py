@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import insert, select
 
 from tests.service.at_desk import somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import courtroom, judged
 from tests.service.live import key_of
 from tests.service.test_label_studio import annotated
@@ -38,7 +38,7 @@ def action(item: str, **more: Any) -> dict[str, Any]:
 
 
 async def case_of(client: httpx.AsyncClient, case_id: str) -> dict[str, Any]:
-    while (case := (await client.get(f"/v1/cases/{case_id}")).json())["status"] != "done":
+    while (case := await get_json(client, f"/v1/cases/{case_id}"))["status"] != "done":
         pass
     return dict(case["record"])
 
@@ -99,7 +99,7 @@ async def test_a_moderator_s_action_in_coop_is_their_decision(database: str, tmp
         assert (await act(action("p-2"))).status_code == 400
         assert (await act(action("p-9", custom={"category": "NotHate"}))).status_code == 404
         assert (await case_of(client, ids[2]))["outcome"] == "pending"
-        audit = (await client.get(f"/v1/audit?subject={ids[0]}")).json()["entries"]
+        audit = await get_json(client, f"/v1/audit?subject={ids[0]}", "entries")
         answered = [each for each in audit if each["kind"] == "case.answered"]
         assert [each["details"]["reviewer"] for each in answered] == ["kim@example.com (a)"]
 

@@ -13,7 +13,7 @@ from tests.cases.letters import CUE, FRENCH, POST, VERDICT, Page, is_explainer, 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.openai_server import OpenAIServer
 from tests.service.command import Service, started
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tribunal.errors import BadInput
 from tribunal.notices.mapping import example_mapping
 from tribunal.service.replica import keys
@@ -35,7 +35,7 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, 
     ):
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
-        held = (await client.get(at)).json()
+        held = await get_json(client, at)
         assert (held["told_to"], held["case"], held["outcome"]) == ("auditor", got.headers["tribunal-case"], "verdict")
         assert held["cost"]["money"].endswith("by the price table")
         assert held["decided"][0]["at"].endswith("UTC")
@@ -54,7 +54,7 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, 
         assert (notice.json()["told_to"], notice.headers["tribunal-explanation"]) == ("poster", "fixed")
         assert notice.json()["sections"][0]["lines"][0]["text"] == "Wir haben Ihren Beitrag entfernt."
         assert len(server.requests) == asked_for, "the policy is translated, so no model is asked"
-        plain = (await client.get(at, params={"for": "poster", "language": "fr"})).json()
+        plain = await get_json(client, at, params={"for": "poster", "language": "fr"})
         assert (plain["told_to"], plain["text"], plain["source"]) == ("poster", FRENCH["text"], "written")
         assert [is_explainer(request) for request in server.requests[asked_for:]] == [True]
         wrong = await client.get(at, params={"language": "ko"})
@@ -95,7 +95,7 @@ async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database:
         told_to = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
 
         async def account(service: Service) -> tuple[int, int]:
-            today = (await service.client.get("/v1/usage", headers=key)).json()["days"][0]
+            today = (await get_json(service.client, "/v1/usage", "days", headers=key))[0]
             return today["spent"]["calls"], today["reserved"]["calls"]
 
         async with started(database, *options, **told_to) as first:
@@ -130,7 +130,7 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
         shown = await client.get(at)
         assert (shown.status_code, "has no outcome yet" in shown.text) == (409, True)
         over.set()
-        while (await client.get(f"/v1/cases/{case}")).json()["status"] != "done":
+        while await get_json(client, f"/v1/cases/{case}", "status") != "done":
             await asyncio.sleep(0.01)
         assert "rats, all Muslims" in (await client.get(at)).text
         assert (await client.delete(f"/v1/cases/{case}/words")).json()["erased"] == 1

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.openai_server import OpenAIServer
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_service import ended
@@ -69,7 +69,7 @@ async def taken_in(client: httpx.AsyncClient, count: int, **more: Any) -> list[s
 async def held(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
     """A case, once it is held."""
     while True:
-        case: dict[str, Any] = (await client.get(address)).json()
+        case: dict[str, Any] = await get_json(client, address)
         assert case["status"] in ("queued", "running"), str(case)
         if case["held"] is not None:
             return case
@@ -210,7 +210,7 @@ async def test_a_drop_in_answers_in_time_in_its_own_form(database: str) -> None:
             pass
         assert got.status_code == 200, got.text
         assert got.json()["results"][0]["flagged"] is False
-        assert len((await client.get("/v1/cases")).json()["cases"]) == 1
+        assert len(await get_json(client, "/v1/cases", "cases")) == 1
 
 
 @pytest.mark.parametrize("comes_back", [True, pytest.param(False, marks=pytest.mark.long)])
@@ -226,7 +226,7 @@ async def test_a_post_that_is_not_kept_is_held_while_its_caller_waits(database: 
         model.up = True
         other = await client.post("/v1/judge?wait=60", json={**post, "keep": True})  # its place is free again
         assert other.json()["outcome"] == "verdict"
-        assert (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()["post"] is None
+        assert await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}", "post") is None
 
 
 async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_other(database: str) -> None:
@@ -235,7 +235,7 @@ async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_othe
     async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
         addresses = await taken_in(client, 4)
         one = addresses.pop(2)
-        while (await client.get(one)).json()["status"] != "done":
+        while await get_json(client, one, "status") != "done":
             addresses += await taken_in(client, 1)  # the service goes on being used
             await asyncio.sleep(0.05)
         lost, *records = await decided(client, [one, *addresses])
@@ -270,7 +270,7 @@ async def test_a_hold_outlives_a_restart(database: str) -> None:
                 before = await held(client, each)
         model.up = True
         async with serving(database, settings=SETTINGS) as client:
-            assert (await client.get(addresses[-1])).json()["deadline"] in (None, before["deadline"])
+            assert await get_json(client, addresses[-1], "deadline") in (None, before["deadline"])
             records = await decided(client, addresses)
     assert {record["outcome"] for record in records} == {"verdict"}
     calls = [call for record in records for call in record["calls"]]
@@ -300,7 +300,7 @@ async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_t
         model.up = True
         assert (await ended(client, back))["record"]["outcome"] == "pending"
         assert (await ended(client, trial))["record"]["outcome"] == "verdict"
-        assert (await client.get(appeal)).json()["status"] == "tried"
+        assert await get_json(client, appeal, "status") == "tried"
 
 
 @pytest.mark.long

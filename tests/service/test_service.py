@@ -11,7 +11,7 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.openai_server import OpenAIServer
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tribunal.store.engine import Store
 
 ABUSE = "Immigrants are vermin and should be deported."
@@ -23,7 +23,7 @@ async def test_a_post_is_decided_while_one_waits(database: str) -> None:
         assert got.status_code == 200, got.text
         record = got.json()
         assert (record["outcome"], record["post_id"], record["graph"]) == ("verdict", "p-1", "arcade")
-        case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+        case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
         assert (case["status"], case["post"]["text"], case["record"]) == ("done", ABUSE, record)
 
 
@@ -33,9 +33,9 @@ async def test_a_post_is_taken_in_and_asked_for_later(database: str) -> None:
         assert got.status_code == 202
         case = await ended(client, got.headers["location"])
         assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
-        listed = (await client.get("/v1/cases", params={"outcome": "verdict", "limit": 1})).json()
+        listed = await get_json(client, "/v1/cases", params={"outcome": "verdict", "limit": 1})
         assert [each["id"] for each in listed["cases"]] == [case["id"]]
-        assert (await client.get("/v1/cases", params={"before": listed["next"]})).json() == {"cases": [], "next": None}
+        assert await get_json(client, "/v1/cases", params={"before": listed["next"]}) == {"cases": [], "next": None}
 
 
 async def ended(client: Any, address: str, **more: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ async def test_a_request_is_done_once(database: str) -> None:
             *(client.post("/v1/judge?wait=60", json=post, headers=once) for _ in range(2))
         )
         assert first.json() == second.json()
-        assert len((await client.get("/v1/cases")).json()["cases"]) == 1
+        assert len(await get_json(client, "/v1/cases", "cases")) == 1
         other = await client.post("/v1/judge", json={**post, "text": "Good night!"}, headers=once)
         assert (other.status_code, other.json()["error"]["kind"]) == (409, "conflict")
     async with serving(database) as client:  # another process, later
@@ -113,7 +113,7 @@ async def test_what_no_request_may_ask_for(asked: dict[str, Any], tmp_path: Any)
     async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
         got = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline", **asked})
         assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input"), got.text
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 async def test_what_must_not_be_kept_is_not(database: str) -> None:
@@ -121,7 +121,7 @@ async def test_what_must_not_be_kept_is_not(database: str) -> None:
         post = {"text": "Good morning!", "graph": "baseline", "keep": False}
         got = await client.post("/v1/judge?wait=60", json=post)
         assert got.json()["outcome"] == "verdict"
-        case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+        case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
         assert (case["status"], case["post"], case["record"]) == ("done", None, None)
 
 

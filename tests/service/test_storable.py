@@ -14,7 +14,7 @@ from tests.court import court_script
 from tests.openai_server import OpenAIServer
 from tests.service.at_desk import somebody
 from tests.service.batched import ended, lines, sent, table
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tribunal.schema import JSON
 
 BAD = {"\0": "holds U+0000", "\ud800": "holds U+D800"}  # in a text
@@ -81,7 +81,7 @@ async def test_no_text_that_a_route_takes_may_hold_what_no_database_takes(databa
                 assert why in got.text, (method, address, name, got.text)
                 assert name.rpartition(".")[2] in got.text, (method, address, name, got.text)
                 asked += 1
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
     assert asked > 100
     assert not model.requests
 
@@ -119,7 +119,7 @@ async def test_what_a_model_says_is_kept_with_a_sign_in_place_of_what_no_databas
     ):
         got = await client.post("/v1/judge?wait=60", json={"text": "post-words", "graph": "tribunal"})
         assert (got.status_code, got.json()["explanation"]) == (200, "It says � nothing.")
-        kept = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()["record"]
+        kept = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}", "record")
         assert kept["explanation"] == "It says � nothing."
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from tests.court import PATIENCE, court_script
 from tests.doubles import Fault, Reply, Request
 from tests.openai_server import OpenAIServer
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.test_service import ended
 from tribunal.models.image import MAX_BYTES
 from tribunal.service.app import create_app
@@ -39,7 +39,7 @@ async def test_an_image_is_sent_as_a_file(database: str) -> None:
             got = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())})
             assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
             assert got.json()["shown"] == ["text", "image"]
-            case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+            case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
             assert case["post"]["image"].startswith("data:image/png;base64,")
             assert (case["post"]["post_id"], case["settings"]["max_text"]) == ("p-1", 100)
         assert server.requests[0].images
@@ -73,7 +73,7 @@ async def test_a_form_that_is_refused(
         got = await client.post("/v1/judge?wait=30", data=form, files=files)
         assert got.status_code == status, got.text
         assert says in got.json()["error"]["message"]
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) ->
         app = client.app  # type: ignore[attr-defined]
         for query in (b"", b"wait=30"):
             await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
-        second, first = (await client.get("/v1/cases")).json()["cases"]
+        second, first = await get_json(client, "/v1/cases", "cases")
         assert (first["status"], second["status"]) == ("running", "cancelled")
         answered.set()
         async with asyncio.timeout(PATIENCE):
@@ -125,7 +125,7 @@ async def test_an_upload_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
         app = client.app  # type: ignore[attr-defined]
         status = await gone_at_once(app, "/v1/batches", b'{"text": "Good', "application/x-ndjson", whole=False)
         assert status == 400
-        assert (await client.get("/v1/batches")).json()["batches"] == []
+        assert await get_json(client, "/v1/batches", "batches") == []
 
 
 async def gone_at_once(

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import PROJECT
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS, Dataset, DatasetSpec, Gold, Sample, binary_label, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
@@ -119,17 +120,7 @@ def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [
-        ({"samples": 11}, r"samples: 11 posts: too many for table \(all\), which has 10 posts"),
-        ({"samples": 0}, "samples: 0: is not 1 or more"),
-        ({"samples": -3}, "samples: -3: is not 1 or more"),
-        ({"balance": "label"}, "balance: give the number of samples as well"),
-        ({"samples": 4, "balance": "pattern"}, "balance: the posts of table have no SMI patterns"),
-        ({"samples": 4, "balance": "label"}, "balance: the posts of table have no gold labels"),
-        ({"protocol": "paper"}, "protocol: paper: no paper has one for table"),
-        ({"protocol": "paper", "balance": "label"}, "balance: a paper's sample has a balance of its own"),
-        ({"samples": 4, "balance": "colour"}, "balance: the posts of table have no colour; they have $"),
-    ],
+    table(__file__, "what_cannot_be_chosen_is_said"),
 )
 def test_what_cannot_be_chosen_is_said(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import SHARED_DATA
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.retrievers.perspectives.perspective import (
     EXAMPLES,
@@ -118,19 +119,7 @@ def test_a_file_is_called_after_its_perspective() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
-    [
-        ('name = "mine"', 'name = "My own"', r"name: 'My own': .*pattern"),
-        ('name = "mine"', "name = mine", "not TOML"),
-        ('criterion = "Rude: it is rude."', "", "criterion: is missing"),
-        ('obtain = "the office"', "", r"source\.obtain: is missing"),
-        ('language = "en"', 'language = "en"\ncolour = "red"', "colour: no such field"),
-        ('column = "label"', "", r"source\.label: give either `column` or `any_of`"),
-        ('column = "label"', 'column = "label"\nany_of = ["a"]', r"source\.label: give either"),
-        ('hate = ["1"]\nnot_hate = ["0"]', "", r"source\.label: `column` needs the values"),
-        ('not_hate = ["0"]', 'not_hate = ["0", "1"]', r"source\.label: '1' is in both"),
-        ('files = ["rows.csv"]', "files = []", r"source\.files: "),
-        ("[source]", "[texts]\nhate = ['a']\nnot_hate = ['b']\n[source]", "either a .source. or its own"),
-    ],
+    table(__file__, "a_wrong_spec_is_one_line_with_file_and_field"),
 )
 def test_a_wrong_spec_is_one_line_with_file_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in SPEC
