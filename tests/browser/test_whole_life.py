@@ -17,7 +17,7 @@ from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import browsing, is_at, sign_in
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.service.conftest import database, migrated_database, migrated_file, opened
+from tests.service.conftest import database, migrated_database, opened
 from tests.service.live import deciding, key_of
 from tests.service.receiving import receiving
 from tests.service.test_checkpoints import UNSURE
@@ -26,7 +26,7 @@ from tests.service.test_undo_elsewhere import in_effect
 from tribunal.notices.mapping import example_mapping
 from tribunal.store.tables import appeals, second_opinions
 
-__all__ = ["database", "migrated_database", "migrated_file"]  # the fixtures
+__all__ = ["database", "migrated_database"]  # the fixtures
 pytestmark = IN_CHROMIUM
 SONG, QUOTED = "the words that were posted", "somebody shouted something at the match"
 COPIED = "They should all stay at home on Sundays, every single one of them, and take their bicycles along."

@@ -14,15 +14,13 @@ from tests.court import court_script
 from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
-from tests.service.live import sqlite
+from tests.service.live import sqlite, with_routes
 from tests.service.test_checkpoints import COURT, UNSURE
 from tests.service.test_hostile import BODIES, some
 from tests.test_docs import DOCS, holds
-from tribunal.service.app import create_app
 from tribunal.service.dropins.callbacks import check_coop_signature
 from tribunal.service.replica import keys
 from tribunal.service.replica import webhooks as endpoints
-from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.engine import Store
 from tribunal.store.tables import deliveries
 
@@ -115,7 +113,7 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
 
 
 def test_every_route_stands_in_the_table() -> None:
-    contexts = iter_route_contexts(create_app(ServiceOptions()).routes)
+    contexts = iter_route_contexts(with_routes(True).routes)
     served = {(method, each.path) for each in contexts for method in each.methods or () if method != "HEAD"}
     served = {each for each in served if not str(each[1]).startswith("/desk")}  # which test_desk_door.py holds
     assert served == {(method, path.partition("?")[0]) for method, path in ROUTES}

@@ -18,8 +18,6 @@ from tests.openai_server import OpenAIServer
 from tests.service.conftest import get_json, serving
 from tests.service.test_service import ended
 from tribunal.models.image import MAX_BYTES
-from tribunal.service.app import create_app
-from tribunal.service.replica.options import ServiceOptions
 
 
 def picture(form: str = "PNG") -> bytes:
@@ -151,12 +149,11 @@ async def gone_at_once(
     return int(sent[0]["status"])
 
 
-def test_both_forms_are_in_the_openapi_document() -> None:
-    document = create_app(ServiceOptions()).openapi()
-    judge = document["paths"]["/v1/judge"]["post"]["requestBody"]["content"]
+def test_both_forms_are_in_the_openapi_document(app_document: dict[str, Any]) -> None:
+    judge = app_document["paths"]["/v1/judge"]["post"]["requestBody"]["content"]
     assert set(judge) == {"application/json", "multipart/form-data"}
     assert judge["multipart/form-data"]["schema"]["properties"]["image"]["format"] == "binary"
-    batches = document["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
+    batches = app_document["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
     assert set(batches) == {"application/x-ndjson", "text/csv", "multipart/form-data"}
     for content in (judge, {"form": batches["multipart/form-data"]}):
         for kind, about in content.items():
