@@ -108,16 +108,6 @@ def test_a_plan_counts_the_calls_of_every_graph(sets: Path) -> None:
     assert not Path("runs").exists()
 
 
-@pytest.mark.long
-def test_ten_judges_over_one_debate_are_counted_once(sets: Path) -> None:
-    judges = [word for number in range(10) for word in ("--model", f"openai:judge-{number}")]
-    plan = told("plan", "arcade-table4", sets, *judges, "--aux-model", "openai:aux")
-    courts = [run for run in plan["runs"] if "_arcade_" in run["run"]]
-    assert len(courts) == 10
-    assert [run["calls"] for run in courts] == [[8, 24], *[[0, 4]] * 9]  # K is 2: of six calls the judge's is the last
-    assert [run["shared_calls"] for run in courts] == [[0, 0], *[[8, 20]] * 9]
-
-
 def test_money_and_time_follow_from_the_prices_and_the_rate(sets: Path) -> None:
     Path("prices.toml").write_text(PRICES)
     more = ["--prices", "prices.toml", "--rate", "0.5"]
@@ -223,16 +213,3 @@ def test_what_is_wrong_costs_no_call(line: tuple[str, ...], says: str, sets: Pat
 
 
 # -------------------------------------------------------------------------------------------------------------- shared
-
-
-def test_a_narrow_screen_is_given_what_was_measured(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setenv("NO_COLOR", "1")
-    with scripted():
-        done = called(*arguments("run", "arcade-table4", sets, "--yes"))
-    assert done.exit_code == 0, done.output
-    told = done.stdout.splitlines()
-    assert any("rows without a figure of yours: see the table's files" in line for line in told)
-    assert any("measured" in line for line in told)
-    assert not any(line.strip().startswith("BERT") for line in told)

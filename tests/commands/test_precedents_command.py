@@ -145,24 +145,6 @@ def test_what_the_page_shows_runs(tmp_path: Path) -> None:
 # In an evaluation
 
 
-@pytest.mark.long
-def test_consistency_with_and_without_is_compared_in_a_report(tmp_path: Path) -> None:
-    """HateCheck's templates: the same two runs over the same posts, one of them reminded of what was decided."""
-    head = "functionality,case_id,test_case,label_gold,target_ident,direction,templ_id"
-    cases = [f"derog_neg_emote_h,{n},{who} are the weeds.,hateful,{who},general,{n % 2}" for n, who in enumerate(WHO)]
-    (tmp_path / "test_suite_cases.csv").write_text("\n".join([head, *cases]))
-    run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", row(1, "They are the weeds."))))
-    for out, more in (("without", ()), ("with", ("--precedents", "ours"))):
-        words = ("eval", "--dataset", "hatecheck", "--data", ".", "--out", out, "--model", "rehearsal", *more)
-        assert "consistency: one verdict, hate or not, in" in " ".join(run(*words).split())
-    lines = (tmp_path / "with" / "results.jsonl").read_text().splitlines()
-    assert [json.loads(each)["precedents"][0]["case"] for each in lines] == ["case-1"] * len(WHO)
-    measured = json.loads((tmp_path / "with" / "metrics.json").read_text())["consistency"]
-    assert (measured["groups"], measured["posts"], measured["yes_or_no"]["pairs"]) == (2, 4, 2)
-    run("report", "without", "with", "--out", "compared")
-    assert "| without | with | hate or not | 2 |" in (tmp_path / "compared" / "report.md").read_text()
-
-
 WHO = ("Women", "Muslims", "Immigrants", "Bakers")
 
 

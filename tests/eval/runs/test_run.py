@@ -286,13 +286,6 @@ async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_
     assert {line["fault"]["kind"] for line in lines(tmp_path) if line["fault"]} == {"input"}
 
 
-async def test_a_wrong_setting_ends_the_run_before_any_result(tmp_path: Path) -> None:
-    work = RunJob(graph="baseline", context=context_from({"model": "nobody:x"}), samples=posts(9), count=9)
-    with pytest.raises(BadInput, match="provider:model"):
-        await decide_posts(work, tmp_path)
-    assert lines(tmp_path) == []
-
-
 async def test_tokens_of_another_run_are_a_posts_budget(tmp_path: Path) -> None:
     work = RunJob(graph="arcade", context=context_from({"model": "openai:s"}), samples=posts(2), count=2,
                budgets={"post-0": 30, "post-1": 10_000})  # fmt: skip

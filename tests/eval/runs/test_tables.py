@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.doubles import Fault, Reply, Request
+from tests.doubles import Reply
 from tests.openai_server import OpenAIServer
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
@@ -87,26 +87,6 @@ async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_al
             await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
             [row] = read(out)
             assert (row["explanation"], row["tribunal_explanation"]) == ("=mine", written)
-
-
-async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_path: Path) -> None:
-    posts = lines(tmp_path / "in.jsonl", *({"text": f"word-{number}."} for number in range(12)))
-    out, locked = tmp_path / "out.csv", {"yes": True}
-
-    def script(request: Request) -> Reply | Fault:
-        if locked["yes"] and request.index >= 7:
-            return Fault(status=401, message="no such key")
-        # The later ones end sooner.
-        return Reply({"category": "NotHate", "explanation": "words"}, delay=0.2 - 0.01 * request.index)
-
-    async with OpenAIServer(script):
-        settings = {"model": "openai:s"}
-        tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
-        assert ("See to the key" in tally.stopped, tally.done, out.exists()) == (True, 7, False)
-        locked["yes"] = False
-        tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
-    assert (tally.before, tally.done) == (7, 5)
-    assert [row["text"] for row in read(out)] == [f"word-{number}." for number in range(12)]
 
 
 def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:

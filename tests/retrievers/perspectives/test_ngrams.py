@@ -13,7 +13,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from bench.neighbours import neighbours, shares
+from bench.neighbours import shares
 from tests import SHARED_DATA
 from tests.retrievers.perspectives.mine import TEXTS
 from tribunal.models.embeddings import Use, Vectors
@@ -25,7 +25,7 @@ from tribunal.retrievers.indexes.ngrams import (
     map_ngrams,
     write_ngrams,
 )
-from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.perspective import find_perspective
 from tribunal.retrievers.perspectives.store import build_index, open_store
 from tribunal.text import normalize_text
 
@@ -150,19 +150,3 @@ async def test_the_nearest_share_the_label_and_the_kind(
     same_label, same_kind = await shares(store, drawn)
     assert float(same_label) >= label
     assert float(same_kind) >= kind
-
-
-def test_the_benchmark_prints_the_table_of_ones_own_indexes(
-    mine: Perspective, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    neighbours(True)
-    assert "build one with: tribunal perspectives build NAME --data DIR" in capsys.readouterr().out
-    asyncio.run(build_index(mine, tmp_path / "rows"))
-    asyncio.run(build_index(mine, tmp_path / "rows", out=perspectives_folder() / "again"))
-    (perspectives_folder() / "again" / "mine" / "manifest.json").write_text("{")
-    neighbours(True)
-    out = capsys.readouterr().out
-    [own] = [line for line in out.splitlines() if line.startswith("| mine")]
-    assert own.split("|")[1:5] == [" mine ", " tfidf ", " 300 ", " 100 "]
-    assert 0 < float(own.split("|")[5]) < 1
-    assert "is damaged" in next(line for line in out.splitlines() if line.startswith("| again/mine"))
