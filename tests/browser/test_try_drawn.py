@@ -13,21 +13,17 @@ import pytest
 from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import AXE, NARROW, SCHEMES, WIDE, axe_finds, browsing, is_sound
-from tests.browser.test_own_pages import CHROMIUM, HOSTILE, chromium, opened
+from tests.browser.test_own_pages import HOSTILE, opened
 from tests.court import argument, court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.service.live import deciding, key_of, listening, sqlite
 from tests.test_docs import DOCS, UPDATE
 from tribunal.calls import DEMO_NOTICE
 
-__all__ = ["chromium"]  # the fixture
 WEEDS = "Immigrants: the weeds in our garden."
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 
 
 async def take_picture(page: Page) -> None:

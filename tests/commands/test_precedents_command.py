@@ -18,6 +18,7 @@ from tests import PROJECT
 from tests.court import court_script, part
 from tests.decided import held_by
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.test_docs import blocks
 from tribunal.commands import app
 from tribunal.context import Context
@@ -60,8 +61,7 @@ async def tried(*posts: str) -> list[str]:
     from tribunal.cases.session import judge_post
     from tribunal.context import context_from
 
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         context = context_from({"model": "openai:scripted", "review": True})
         return [str((await judge_post(post, graph="tribunal", context=context)).thread) for post in posts]
 
@@ -145,24 +145,6 @@ def test_what_the_page_shows_runs(tmp_path: Path) -> None:
 # In an evaluation
 
 
-@pytest.mark.long
-def test_consistency_with_and_without_is_compared_in_a_report(tmp_path: Path) -> None:
-    """HateCheck's templates: the same two runs over the same posts, one of them reminded of what was decided."""
-    head = "functionality,case_id,test_case,label_gold,target_ident,direction,templ_id"
-    cases = [f"derog_neg_emote_h,{n},{who} are the weeds.,hateful,{who},general,{n % 2}" for n, who in enumerate(WHO)]
-    (tmp_path / "test_suite_cases.csv").write_text("\n".join([head, *cases]))
-    run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", row(1, "They are the weeds."))))
-    for out, more in (("without", ()), ("with", ("--set", "precedents=ours"))):
-        words = ("eval", "--dataset", "hatecheck", "--data", ".", "--out", out, "--model", "rehearsal", *more)
-        assert "consistency: one verdict, hate or not, in" in " ".join(run(*words).split())
-    lines = (tmp_path / "with" / "results.jsonl").read_text().splitlines()
-    assert [json.loads(each)["precedents"][0]["case"] for each in lines] == ["case-1"] * len(WHO)
-    measured = json.loads((tmp_path / "with" / "metrics.json").read_text())["consistency"]
-    assert (measured["groups"], measured["posts"], measured["yes_or_no"]["pairs"]) == (2, 4, 2)
-    run("report", "without", "with", "--out", "compared")
-    assert "| without | with | hate or not | 2 |" in (tmp_path / "compared" / "report.md").read_text()
-
-
 WHO = ("Women", "Muslims", "Immigrants", "Bakers")
 
 
@@ -182,8 +164,7 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
     table(tmp_path / "posts.csv", *({"id": id, "text": text, "label": "hate"} for id, text in posts.items()))
 
     async def evaluated(out: str, *more: str) -> tuple[Any, ScriptedServer]:
-        async with ScriptedServer(court_script(explicit=True)) as server:
-            os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with OpenAIServer(court_script(explicit=True)) as server:
             words = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", out, "--model", "openai:scripted"]
             done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--concurrency", "1", *more])
         return done, server

@@ -188,12 +188,6 @@ async def test_a_wrong_store_costs_no_call(settings: dict[str, Any], says: str) 
     assert server.requests == []
 
 
-async def test_another_graph_refuses_precedents() -> None:
-    async with ScriptedServer(court_script()) as server:
-        with pytest.raises(BadInput, match="precedents: 'ours': is a setting of the graph tribunal, and arcade has no"):
-            await decide(server, POST, graph="arcade", precedents="ours")
-
-
 async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.retrievers.precedents.counted import COUNTED
 

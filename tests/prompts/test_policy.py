@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import list_shipped_policies, load_policy, parse_policy, policy_in_force, translate_policy
 
@@ -74,24 +75,7 @@ def test_a_changed_file_is_read_again(own: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [
-        (("name =", "nam ="), "nam: no such key; did you mean name?"),
-        (('definition = "What we don\'t want."', 'definition = " "'), "definition: String should have at least 1"),
-        (('["gardeners", "bakers"]', "[]"), "protected_groups: Tuple should have at least 1 item"),
-        (('["gardeners", "bakers"]', '["bakers", "Bakers"]'), "protected_groups names 'bakers' twice"),
-        (('["gardeners", "bakers"]', '["<<<post"]'), "protected_groups.0: String should match pattern"),
-        (('["gardeners", "bakers"]', '["a\\nb"]'), "protected_groups.0: String should match pattern"),
-        (('["gardeners", "bakers"]', '["{{ x }}"]'), "protected_groups.0: String should match pattern"),
-        (('{ name = "Bad", meaning = "an attack" }', ""), "binary: Tuple should have at least 2 items"),
-        (('"Rude"', '"fine"'), "fine names 'fine' twice"),
-        (('name = "house rules"', 'name = "x"\nsha = "0"'), "sha: is worked out from the file"),
-        (
-            ('name = "house rules"', 'name = "x"\ncolour = "red"'),
-            "colour: no such key; there are name, task, language, definition, exclusions, expression",
-        ),
-        (('name = "house rules"', "name = "), "not a TOML file"),
-        (('name = "house rules"', "name = 4"), "name: Input should be a valid string"),
-    ],
+    table(__file__, "what_is_wrong_with_it_is_said"),
 )
 def test_what_is_wrong_with_it_is_said(own: Path, change: tuple[str, str], says: str) -> None:
     own.write_text(OWN.replace(*change), "utf-8")
@@ -190,19 +174,7 @@ def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [
-        (("exclusions =", "exclusion ="), "exclusion: no such key; did you mean exclusions"),
-        (("examples_for", "example_for"), "fine.1.example_for: no such key; did you mean examples_for"),
-        (("hate = false", "hatefull = false"), "fine.2.hatefull: no such key; did you mean hate?"),
-        (("meanings =", "meaning ="), "translations.ko.meaning: no such key; did you mean meanings?"),
-        (("[translations.ko]", "[translation.ko]"), "translation: no such key; did you mean translations?"),
-        (("{ Rude = ", "{ Rud = "), "translations.ko.meanings: Rud: there is no such category; did you mean Rude?"),
-        (("[translations.ko]", "[translations.klingo]"), "'klingo': is no language"),
-        (('name = "house rules"', 'name = "x"\nlanguage = "und"'), "language: 'und' is no language"),
-        (('"Fine", meaning = "nothing" }, { name = "R', '"Fine", meaning = "x", hate = true }, { name = "R'),
-         "fine: the first category is that of posts with nothing against them"),
-        (('examples_for = ["Bakers\\nout!"]', 'examples_for = [" "]'), "fine.1.examples_for.0: String should have"),
-    ],
+    table(__file__, "a_misspelt_key_is_named_with_what_was_meant"),
 )  # fmt: skip
 def test_a_misspelt_key_is_named_with_what_was_meant(tmp_path: Path, change: tuple[str, str], says: str) -> None:
     assert change[0] in FULL
@@ -285,19 +257,7 @@ def test_examples_of_a_clause_from_the_pool_are_kept_with_the_policy(tmp_path: P
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [
-        (("rule =", "rules ="), "clauses.0.rules: no such key; did you mean rule?"),
-        (('category = "Rude"', 'category = "Rud"'), "clauses: 2.1: category: Rud: no category that a post can break; "),
-        (('category = "Rude"', 'category = "Fine"'), "clauses: 2.1: category: Fine: no category that a post can break"),
-        (('category = "Rude"', 'category = "Bad"'), "clauses: no clause is of the category Rude; number its rule too"),
-        (('id = "2.1"', 'id = "2 1"'), "clauses.0.id: String should match pattern"),
-        (('severity = "high"', 'severity = "huge"'), "clauses.0.severity: Input should be 'low', 'medium', 'high'"),
-        (('{ "2.1" = {', '{ "2.2" = {'), "translations.ko.clauses: 2.2: there is no such clause; did you mean 2.1?"),
-        (
-            ("[translations.ko]", '[[clauses]]\nid = "2.1"\ncategory = "Rude"\nrule = "x"\n[translations.ko]'),
-            "clauses: 2.1: there are two clauses of this id",
-        ),
-    ],
+    table(__file__, "what_is_wrong_with_its_clauses_is_said"),
 )
 def test_what_is_wrong_with_its_clauses_is_said(tmp_path: Path, change: tuple[str, str], says: str) -> None:
     assert change[0] in NUMBERED

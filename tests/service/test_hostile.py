@@ -19,7 +19,7 @@ import pytest
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.live import cases_at, deciding, key_of, listening, sqlite
 from tribunal.service.routes import access
 
@@ -261,7 +261,7 @@ async def test_a_key_over_its_rate_is_refused_before_any_work(tmp_path: Path) ->
         listening(database) as url,
         httpx.AsyncClient(base_url=url, timeout=60, headers={"X-API-Key": key}) as client,
     ):
-        paths = (await client.get("/openapi.json")).json()["paths"]
+        paths = await get_json(client, "/openapi.json", "paths")
         for path, methods in paths.items():
             for method, about in methods.items():
                 if "security" in about:
@@ -281,7 +281,7 @@ async def test_a_budget_of_nothing_buys_nothing(budget: str, tmp_path: Path) -> 
                 got = await client.post(path, json=body)
                 assert got.status_code == 429, got.text
                 assert f"this key's {budget.removeprefix('daily_')} of today are spent: 0 of 0" in got.text
-        assert (await client.get("/v1/batches")).json()["batches"] == []
+        assert await get_json(client, "/v1/batches", "batches") == []
 
 
 async def test_a_fault_of_ours_has_the_shape_of_the_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

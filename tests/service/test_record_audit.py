@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import tribunal
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import contested, courtroom, decided, judged
 from tribunal.cases.erasure import ErasureRequest, erase_words
 from tribunal.cases.keep_options import KeepOptions
@@ -63,11 +63,11 @@ async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkey
         await fetch(client, "POST", f"/v1/cases/{asked}/decision?wait=60", **said)
         await contested(client, "NotHate", text="it is changed on appeal")
         await contested(client, None, text="it is upheld on appeal")
-        [opinion, *_] = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        [opinion, *_] = await get_json(client, "/v1/second-opinions", "second_opinions")
         said = {"category": "Sexist", "note": "n", "reviewer": "lee"}
         await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/opinion", **said)
         await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/settle", reopen="look again", lead="ada")
-        [appeal] = (await client.get("/v1/appeals?status=waiting")).json()["appeals"]
+        [appeal] = await get_json(client, "/v1/appeals?status=waiting", "appeals")
         said = {"action": "retry", "note": "again", "reviewer": "max"}
         await fetch(client, "POST", f"/v1/appeals/{appeal['id']}/decision", **said)
         while (await fetch(client, "GET", f"/v1/appeals/{appeal['id']}"))["status"] != "tried":

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from tests.court import court_script, cue
 from tests.doubles import ScriptedServer
 from tests.service.batched import ended, lines, sent, table
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.test_checkpoints import COURT
 from tribunal.commands import app
 from tribunal.schema import Record
@@ -112,7 +112,7 @@ async def test_a_case_s_words_are_erased_over_http(database: str, tmp_path: Path
         for case in (decided, waits):
             assert (await client.delete(f"/v1/cases/{case}/words")).json() == {"id": case, "erased": 1}
         assert (await client.delete(f"/v1/cases/{waits}/words")).json()["erased"] == 0
-        shown = (await client.get(f"/v1/cases/{decided}")).json()
+        shown = await get_json(client, f"/v1/cases/{decided}")
         left = Record.model_validate(shown["record"])
         assert (left.outcome, left.category, left.image_sha256) == ("verdict", "NotHate", done["image_sha256"])
         assert left.review is not None
@@ -120,14 +120,14 @@ async def test_a_case_s_words_are_erased_over_http(database: str, tmp_path: Path
             "kim (operator)", "edit", "Religious",
         )  # fmt: skip
         assert [call.model for call in left.calls] == [call["model"] for call in done["calls"]]
-        shown = (await client.get(f"/v1/cases/{waits}")).json()
+        shown = await get_json(client, f"/v1/cases/{waits}")
         assert shown["cancelled"] == "its words were erased before anybody had decided"
         assert (shown["post"], shown["question"]) == ({"post_id": "p-1"}, None)
         assert shown["erased"] > shown["created"]
         late = await client.post(f"/v1/cases/{waits}/decision", json={"action": "accept"})
         assert late.status_code == 409
         assert [path.stem for path in images.iterdir()] == [
-            (await client.get(f"/v1/cases/{other}")).json()["record"]["image_sha256"]
+            (await get_json(client, f"/v1/cases/{other}", "record"))["image_sha256"]
         ], "an image goes with the last case that has it"
         assert (await client.delete(f"/v1/cases/{other}/words")).is_success
     assert WORD not in await cells(database)
@@ -158,12 +158,12 @@ async def test_a_replica_erases_by_itself_what_is_old(database: str, tmp_path: P
             waits = await judged(client, server, text="still to be decided")
             batch = (await sent(client, lines({"id": "r", "text": "a row", "column": WORD}))).json()["id"]
             await ended(client, f"/v1/batches/{batch}")
-            [row] = (await client.get("/v1/cases", params={"batch_id": batch})).json()["cases"]
+            [row] = await get_json(client, "/v1/cases", "cases", params={"batch_id": batch})
         for case in (old, waits, row["id"]):
             await aged(database, case, 31)
         async with serving(database, retain_words="30d", **COURT) as client:
             while True:  # it looks as soon as it is there
-                found = {case: (await client.get(f"/v1/cases/{case}")).json() for case in (old, row["id"], new, waits)}
+                found = {case: await get_json(client, f"/v1/cases/{case}") for case in (old, row["id"], new, waits)}
                 if all(found[case]["erased"] for case in (old, row["id"])):
                     break
                 await asyncio.sleep(0.02)
