@@ -18,7 +18,7 @@ from tests import PROJECT
 from tribunal.commands import app
 from tribunal.commands.options import COMMON_SECTION
 from tribunal.events import EVENTS
-from tribunal.graphs import GRAPHS, draw_graph
+from tribunal.graphs import GRAPHS, draw_graph, graph
 from tribunal.settings import SECTIONS
 
 README, DOCS = PROJECT / "README.md", PROJECT / "docs"
@@ -44,10 +44,32 @@ def is_page(page: Path, content: str) -> None:
     assert page.read_text("utf-8") == content
 
 
-def test_each_graph_is_the_one_that_the_code_draws() -> None:
-    parts = [f"## `{name}`\n\n```mermaid\n{draw_graph(name).strip()}\n```\n" for name in GRAPHS]
-    head = "# The graphs, drawn\n\nAs the code draws them (`tribunal graphs NAME`); written by tests/test_docs.py.\n\n"
-    is_page(DOCS / "graphs.md", head + "\n".join(parts))
+DIAGRAMS = {
+    "tribunal": ("docs/concepts/court.md", "docs/index.md", "README.md"),
+    "arcade": ("docs/concepts/arcade.md",),
+    "multiround": ("docs/concepts/arcade.md",),
+    "predict": ("docs/concepts/predict.md",),
+    "antihate": ("docs/concepts/antihate.md",),
+    "mv_debate": ("docs/concepts/mv_debate.md",),
+    "baseline": ("docs/concepts/peers.md",),
+    "self_consistency": ("docs/concepts/peers.md",),
+    "symmetric_debate": ("docs/concepts/peers.md",),
+}
+
+
+def without_subgraphs(name: str) -> str:
+    """Return the Mermaid text of a graph, each subgraph as one node."""
+    return str(graph(name).get_graph().draw_mermaid())
+
+
+def test_each_graph_has_its_diagram_on_a_page() -> None:
+    assert DIAGRAMS.keys() == GRAPHS.keys()
+
+
+@pytest.mark.parametrize(("name", "page"), [(name, page) for name, pages in DIAGRAMS.items() for page in pages])
+def test_each_diagram_is_the_graph_that_the_code_draws(name: str, page: str) -> None:
+    drawing = draw_graph(name) if page.startswith("docs/concepts/") else without_subgraphs(name)
+    holds(PROJECT / page, f"graph {name}", f"```mermaid\n{drawing.strip()}\n```")
 
 
 WORDS = """\
@@ -113,7 +135,7 @@ def test_each_event_is_listed_with_its_fields() -> None:
 
 
 def test_the_transcript_is_a_real_one() -> None:
-    shown = CliRunner().invoke(app, ["judge", POST], env={"COLUMNS": "100"}).stdout
+    shown = CliRunner().invoke(app, ["judge", POST, "--rounds", "1"], env={"COLUMNS": "100"}).stdout
     lines = [line.rstrip() for line in shown.splitlines()]
     assert f'tribunal judge "{POST}"' in README.read_text("utf-8")
     holds(README, "transcript", "```text\n" + re.sub(r", \d+\.\d\d s in calls", "", "\n".join(lines)) + "\n```")

@@ -1,6 +1,6 @@
 """Stepping through a trial that somebody watches: it pauses before each agent, and what was said can be edited.
 
-It stops as `docs/stepping.md` says, by the setting `stops` on the checkpoints of the case. A trial that was edited says
+It stops as `docs/studio.md` says, by the setting `stops` on the checkpoints of the case. A trial that was edited says
 so in its warnings, and is no verdict of the court.
 """
 
