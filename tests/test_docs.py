@@ -320,7 +320,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["datasets", "evidence", "explaining", "perspectives"])
+@pytest.mark.parametrize("page", ["datasets", "explaining", "fetching", "perspectives"])
 def test_what_other_pages_show_runs(page: str, tmp_path: Path) -> None:
     for number, block in enumerate(blocks(DOCS / f"{page}.md", "python")):
         file = tmp_path / f"block_{number}.py"
