@@ -60,7 +60,7 @@ def test_an_experiment_is_shown_with_the_papers_figures() -> None:
 # ------------------------------------------------------------------------------------------------------------ planned
 
 
-# Calls a post at least and at most, counted by hand of docs/systems.md.
+# Calls a post at least and at most, counted by hand of docs/concepts.
 WAYS = {
     "arcade-table3/fine": (2, 2 + 2 * 3),
     "arcade-table3/baseline-binary": (1, 1),
