@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import random
 import shutil
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from tests.service.test_label_studio import annotated
 from tribunal.retrievers.web.archive import Archive
 
 PROMPTS = Path(prompts.__file__).parent
-WORDS = "morning coffee garden music train weather river bread window football market school".split()
 JUDGE = ("judge", "Those people are vermin.")
 SPEC = """
 name = "forum"
