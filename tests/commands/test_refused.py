@@ -121,8 +121,8 @@ def test_every_mode_and_every_seat_is_of_some_graph() -> None:
 @pytest.mark.parametrize("name", first_then_long(GRAPHS, shown=2))
 def test_a_seat_of_another_graph_is_refused(name: str) -> None:
     for seat in {*SEATS} - {*seats_in(name)}:
-        for option in (f"--seat={seat}=rehearsal", f"--temperature={seat}=0.5"):
-            done = run("judge", POST, "--graph", name, option)
+        for options in (["--seat", f"{seat}=rehearsal"], ["--set", f"temperatures.{seat}=0.5"]):
+            done = run("judge", POST, "--graph", name, *options)
             assert done.exit_code == 2
             assert f".{seat}: nobody of that name sits in {name}; it is a seat of the graph" in done.stderr
 
