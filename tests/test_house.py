@@ -31,7 +31,7 @@ FLOORS = (
     "eval.datasets", "eval.leaks", "eval.protocols", "eval.runs", "eval.ray", "eval.measures", "eval.screening",
     "eval.view",
     "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments", "eval.export", "eval.seal",
-    "eval.prompt_sets", "eval.setups",
+    "eval.compare",
     "service.telemetry", "service.replica", "service.routes", "service.dropins", "service.desk",
     "service", "commands",
 )  # fmt: skip
@@ -46,8 +46,7 @@ OWN_ROOMS: dict[str, tuple[str, ...]] = {
     "eval.seal": ("commands.seal",),
     "exports.dsa": ("commands.dsa",),
     "eval.screening": ("commands.screening",),
-    "eval.prompt_sets": ("commands.prompts_compare",),
-    "eval.setups": ("commands.compare",),
+    "eval.compare": ("commands.compare",),
 }
 # A file that may be longer, with the reason. This list may only shrink.
 LONGER: dict[str, str] = {}

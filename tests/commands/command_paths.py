@@ -16,7 +16,7 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
+    "annotate export searxng_url", "prompts import source",
     "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cases list image", "review list image",  # with or without one
     "cascade plan first_look",  # refused by its name
@@ -51,10 +51,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "few.csv --out new.jsonl --graph arcade",
         {"posts": "few.csv", "out": "new.jsonl", "run_folder": "begun"},
     ),
-    "sweep": ("sweep.toml", {"file": "sweep.toml"}),
     "metrics": ("run", {"folder": "run"}),
     "fit": ("sure --out new.json", {"source": "sure", "out": "new.json"}),
-    "plan": ("--detect 2 --unpaired --run run", {"runs": "run"}),
     "report": ("run --out new", {"folders": "run", "out": "new"}),
     "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
@@ -103,10 +101,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "audit head": ("--sign head.pem", {"sign": "head.pem"}),
     "audit key": ("new.pem", {"file": "new.pem"}),
     "audit publish": ("--to file:heads.jsonl --sign head.pem", {"sign": "head.pem"}),
-    "shadow": (
-        "few.csv --decisions run --column removed=label --removed-as hate",
-        {"log": "few.csv", "decisions": "run", "differences": "new.csv"},
-    ),
     "keys rotate": ("none", {}),
     "cases release": ("{decided}", {}),
     "cases retry": ("{decided}", {}),
@@ -160,13 +154,12 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "prompts export": ("new", {"folder": "new"}),
     "prompts check": ("prompts", {"folder": "prompts"}),
-    "prompts compare": (
-        "prompts other_prompts --data few.csv --out new --graph arcade",
-        {"first": "prompts", "second": "other_prompts", "data": "few.csv", "out": "new"},
-    ),
     "compare": (
         "setups.toml --on few.csv --out new",
-        {"setups": "setups.toml", "on": "few.csv", "out": "new"},
+        {
+            "setups": "setups.toml", "on": "few.csv", "out": "new", "prompts": "prompts", "log": "few.csv",
+            "decisions": "run",
+        },
     ),
     "prompts import": ("h-vli published new", {"clone": "published", "to": "new"}),
     "prompts leaks": (
@@ -199,41 +192,42 @@ EXTRA = {
     "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
     "audit verify public_key": "--public-key head.pem.pub",
     "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
-    "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
+    "audit verify results": "--results run/results.jsonl",
     "prompts leaks write_hashes": "--write-hashes new", "precedents build out": "--out new",
     "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
+    "compare prompts": "--graph arcade --prompts prompts",
+    "compare log": "--log few.csv --log-column removed=label --removed-as hate",
     "explain mapping": "--for poster --mapping mapping.toml", "batch database": "--keep",
 }  # fmt: skip
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
 ]  # fmt: skip
-OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
+OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export")
 OF_PRICES = (
-    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
-    "experiment plan", "experiment run", "prompts compare", "compare",
+    "eval", "batch", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
+    "experiment plan", "experiment run", "compare",
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify", "screening fit", "screening show",
+    "eval", "metrics", "report", "view", "export", "seal", "verify", "screening fit", "screening show",
     "screening reset",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
     "policy show", "policy import", "policy export", "policy try", "prompts export", "prompts check",
-    "prompts compare", "compare", "prompts leaks", "prompts import", "evidence show", "evidence list",
+    "prompts leaks", "prompts import", "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {
     "precedents build database": "new",
     "fit database": "--reviewed",
-    "shadow database": "few.csv --column removed=label --removed-as hate",
+    "compare database": "--log few.csv --log-column removed=label --removed-as hate --out new",
     "explain database": "{decided} --out new.md",
 }
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
     "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
     "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
-    "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")

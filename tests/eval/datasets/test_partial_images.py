@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from tribunal.eval.sweep import read_sweep, run_sweep
 from typer.testing import CliRunner, Result
 
 from tests.eval.datasets.published import table, written
@@ -22,7 +23,6 @@ from tribunal.eval.experiments.table import run_warnings
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.sweep import read_sweep, run_sweep
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
