@@ -74,7 +74,12 @@ def _experiment_as_json(name: str) -> JSON:
 @app.command("show")
 def show(name: Name, as_json: shared.AsJson = False) -> None:
     """Show one experiment in full: conditions, the paper's figures, how the paper was read, and where it is silent."""
-    from tribunal.commands.experiment_shown import paper_rows, print_table_of_paper
+    from tribunal.commands.experiment_shown import (
+        common_settings,
+        paper_rows,
+        print_table_of_paper,
+        settings_by_dataset,
+    )
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
     from tribunal.eval.experiments.table import build_table
     from tribunal.eval.experiments.table_check import check_table
@@ -83,11 +88,16 @@ def show(name: Name, as_json: shared.AsJson = False) -> None:
     check_table(experiment)
     held = _experiment_as_json(name)
     if as_json:
-        protocol = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
-        say_json({**held, "protocol": protocol, "shape": experiment.shape.model_dump(mode="json")})
+        fields = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
+        say_json({**held, "protocol": fields, "shape": experiment.shape.model_dump(mode="json")})
         return
     table = build_table(experiment, {})
-    values = {"experiment": experiment, "protocol": experiment.protocol, "runs": held["runs"], "notes": table.notes}
+    protocol, common = experiment.protocol, common_settings(experiment.protocol)
+    by_condition = {name: settings_by_dataset(protocol, name, common) for name in protocol.conditions}
+    values = {
+        "experiment": experiment, "protocol": protocol, "runs": held["runs"], "notes": table.notes, "common": common,
+        "by_condition": by_condition,
+    }  # fmt: skip
     print_template("experiment", part="head", **values)
     print_table_of_paper(paper_rows(table, experiment))
     print_template("experiment", part="end", **values)

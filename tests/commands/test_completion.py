@@ -25,7 +25,7 @@ def offered(typed: str) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "names"),
     [
-        ("tribunal pro", {"prompts", "protocols"}),
+        ("tribunal pro", {"prompts"}),
         ("tribunal judge --graph ar", {"arcade"}),
         ("tribunal eval --graph mul", {"multiround"}),
         ("tribunal batch --graph mul", {"multiround"}),
@@ -37,9 +37,8 @@ def offered(typed: str) -> list[str]:
                 ("tribunal policy mis", {"misinformation"}),
                 ("tribunal eval --protocol arcade-table4", {"arcade-table4"}),
                 ("tribunal eval --dataset sbic+gh", {"sbic+ghc"}),
-                ("tribunal protocols arcade-table4", {"arcade-table4"}),
                 ("tribunal experiment run arcade-table4", {"arcade-table4"}),
-                ("tribunal prompts compare --dataset sbic+gh", {"sbic+ghc"}),
+                ("tribunal compare --dataset sbic+gh", {"sbic+ghc"}),
                 ("tribunal judge --perspectives example-h", {"example-harm"}),
                 ("tribunal judge --perspectives example-harm,example-d", {"example-harm,example-dehumanisation"}),
                 ("tribunal judge --perspectives al", {"all"}),
@@ -85,7 +84,7 @@ def test_the_usual_settings_stand_first(command: str) -> None:
         (["graphs", "mv-debate"], "did you mean mv_debate?"),
         (["judge", "x", "--policy", "h-vly"], "did you mean h-vli?"),
         (["policy", "sarcasmm"], "did you mean sarcasm?"),
-        (["protocols", "arcade-tabel4"], "did you mean arcade-table4"),
+        (["experiment", "show", "arcade-tabel4"], "did you mean arcade-table4"),
         (["jugde", "x"], "Did you mean 'judge'?"),
         (["perspectives", "lst"], "Did you mean 'list'?"),
     ],
