@@ -95,6 +95,8 @@ REMOVED_COMMANDS = {
     "dsa mapping": "use tribunal dsa statements --example-mapping",
     "evidence list": "use tribunal evidence",
     "evidence show": "use tribunal evidence POST",
+    "experiment export": "use tribunal experiment show FOLDER --to FORMAT",
+    "experiment list": "use tribunal experiment show",
     "forget": "use tribunal cases forget",
     "keys": "use tribunal service keys",
     "metrics": "use tribunal report --tables, or --json",

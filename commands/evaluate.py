@@ -81,7 +81,7 @@ def evaluate(
         typer.Option(
             metavar="NAME[/CONDITION]",
             autocompletion=protocol_names,
-            help="Take the posts and settings of a paper's table (tribunal experiment list). paper: the table in which "
+            help="Take the posts and settings of a paper's table (tribunal experiment show). paper: the table in which "
             "the set's own paper evaluated the graph. Your settings override it; a warning names them.",
         ),
     ] = None,

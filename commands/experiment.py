@@ -41,12 +41,10 @@ app = typer.Typer(
 _NAME = typer.Argument(
     metavar="NAME", help="Such as arcade-table3, or FILE.toml of your own.", autocompletion=experiment_names
 )
-Name = Annotated[str, _NAME]
 
 
-@app.command("list")
-def list_(as_json: shared.AsJson = False) -> None:
-    """List the experiments: table, data sets, number of runs, and what is missing here."""
+def _list_experiments(as_json: bool) -> None:
+    """Print the experiments: table, data sets, number of runs, and the parts that are missing here."""
     from tribunal.eval.protocols.protocol import load_protocols
 
     rows = [_experiment_as_json(name) for name in load_protocols()]
@@ -72,8 +70,40 @@ def _experiment_as_json(name: str) -> JSON:
 
 
 @app.command("show")
-def show(name: Name, as_json: shared.AsJson = False) -> None:
-    """Show one experiment in full: conditions, the paper's figures, how the paper was read, and where it is silent."""
+def show(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|FOLDER]",
+            help="An experiment, a file of your own, or with --to the folder of a run experiment. Without it: a list.",
+            autocompletion=experiment_names,
+        ),
+    ] = None,
+    to: Annotated[
+        TableFormat | None,
+        typer.Option("--to", help="Write the table of FOLDER, finished or not: LaTeX for booktabs, Markdown, or CSV."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="With --to: the file. Default: print it.")
+    ] = None,
+    as_json: shared.AsJson = False,
+) -> None:
+    """List the experiments; show one with conditions, the paper's figures and gaps; or write the table of a folder."""
+    if output is not None and to is None:
+        raise BadInput("--output: belongs to --to FORMAT; give that too")
+    if name is None:
+        if to is not None:
+            raise BadInput(
+                "--to: which folder? Give the folder of an experiment: tribunal experiment show FOLDER --to …"
+            )
+        _list_experiments(as_json)
+    elif to is not None:
+        _write_table(Path(name), to, output)
+    else:
+        _show_experiment(name, as_json)
+
+
+def _show_experiment(name: str, as_json: bool) -> None:
     from tribunal.commands.experiment_shown import (
         common_settings,
         paper_rows,
@@ -260,7 +290,7 @@ def plan(
         }  # fmt: skip
         needed = _plan_posts(detect, request, runs or [])
     elif planned is None:
-        raise BadInput("NAME: give an experiment (tribunal experiment list), or --detect POINTS")
+        raise BadInput("NAME: give an experiment (tribunal experiment show), or --detect POINTS")
     if as_json:
         say_json({**(plan_as_json(*planned) if planned else {}), **({"detect": needed} if needed else {})})
         return
@@ -308,7 +338,7 @@ def run(
     from tribunal.eval.experiments.rendering import write_table
 
     if planned is None:
-        raise BadInput("NAME: give an experiment: tribunal experiment list")
+        raise BadInput("NAME: give an experiment: tribunal experiment show")
     print_plan(*planned, aside=True)
     spends = will_spend((each.ready for each in planned.estimates), retry)
     ask_to_go_on("experiment run", yes=yes or not spends)
@@ -334,17 +364,8 @@ def run(
     end_run(*(tally for _, tally in ran.tallies))
 
 
-@app.command("export")
-def export(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of an experiment: its --out.")],
-    to: Annotated[
-        TableFormat, typer.Option("--to", help="LaTeX for booktabs, Markdown, or CSV: a line for each cell.")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write it there. Default: print it.")
-    ] = None,
-) -> None:
-    """Write the table of an experiment, finished or not, with intervals, paired tests, and the paper's figures."""
+def _write_table(folder: Path, to: TableFormat, output: Path | None) -> None:
+    """Write the table of an experiment's folder, with intervals, paired tests, and the paper's figures."""
     from tribunal.eval.experiments.plan import read_experiment_table
     from tribunal.eval.experiments.rendering import export_table
     from tribunal.eval.runs.journal import report_unwritten

@@ -74,7 +74,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal --yes",
         {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
     ),
-    "experiment export": ("tabled --to csv --output new", {"folder": "tabled", "output": "new"}),
+    "experiment show": ("tabled --to csv --output new", {"name": "tabled", "output": "new"}),
     "cascade plan": ("sure surer", {"folders": "sure"}),
     "service keys add": ("kim --scope judge", {}),
     "service keys list": ("", {}),
@@ -175,7 +175,7 @@ OF_PRICES = (
 )  # fmt: skip
 NO_DATABASE = {
     "eval", "metrics", "report", "view", "export",
-    "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
+    "experiment plan", "experiment run", "experiment show", "cascade plan", "annotate export", "annotate again",
     "annotate import",
     "perspectives build", "perspectives show", "precedents show",
     "policy show", "policy try", "prompts export", "prompts check",

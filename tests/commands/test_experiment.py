@@ -29,12 +29,12 @@ def a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_experiments_are_listed() -> None:
-    said = called("experiment", "list").stdout
+    said = called("experiment", "show").stdout
     for name, held in load_protocols().items():
         assert f"{name}: {held.paper}, {held.table}. {held.title}\n" in said
     assert "    data: sbic, ghc, 4chan; runs with one model of yours: 6\n" in said
     assert "    not at hand: 4chan: its authors give it on request\n" in said
-    listed = json.loads(called("experiment", "list", "--json").stdout)
+    listed = json.loads(called("experiment", "show", "--json").stdout)
     assert [each["name"] for each in listed] == list(load_protocols())
     assert {each["name"]: each["runs"] for each in listed}["predict-table1"] == 35
 

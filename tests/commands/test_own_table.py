@@ -72,7 +72,7 @@ def test_the_example_is_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> Non
     found = cells()
     assert found["One call", "Acc"]["measured"] == "91.7"
     assert found["Court", "Acc"]["measured"] == found["Court with a glossary", "Acc"]["measured"] == "100.0"
-    said = called("experiment", "export", "runs", "--to", "markdown")
+    said = called("experiment", "show", "runs", "--to", "markdown")
     assert said.stdout.strip() == Path("runs/table.md").read_text("utf-8").strip()
     line = next(line for line in said.stdout.splitlines() if line.startswith("| forum") and "court" in line)
     assert [cell.strip() for cell in line.split("|")][3:9] == [
@@ -86,7 +86,7 @@ def test_the_example_is_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> Non
     # Partly finished: of a run that isn't there the cells are gaps, and nothing is tested.
     for each in Path("runs/my_table_court_forum_openai-m").iterdir():
         each.unlink()
-    assert called("experiment", "export", "runs", "--to", "csv", "--output", "mine.csv").exit_code == 0
+    assert called("experiment", "show", "runs", "--to", "csv", "--output", "mine.csv").exit_code == 0
     with Path("mine.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["gap"] for row in rows if row["condition"] == "court"] == ["not run: my_table_court_forum_openai-m"] * 3
@@ -267,9 +267,7 @@ def test_latex_escapes_what_it_reads(table: ExperimentTable) -> None:
 
 
 def test_a_folder_of_no_experiment_is_named(tmp_path: Path) -> None:
-    said = error("experiment", "export", str(tmp_path), "--to", "latex")
+    said = error("experiment", "show", str(tmp_path), "--to", "latex")
     assert "has no experiment.json; give the folder (--out) of `tribunal experiment run`" in said
     (tmp_path / "experiment.json").write_text('{"models": []}', "utf-8")
-    assert "give the command that began the experiment again" in error(
-        "experiment", "export", str(tmp_path), "--to=csv"
-    )
+    assert "give the command that began the experiment again" in error("experiment", "show", str(tmp_path), "--to=csv")

@@ -210,7 +210,7 @@ def test_the_service_decides_by_it() -> None:
 
 
 def test_its_experiment_stands_among_ours() -> None:
-    listed = json.loads(called("experiment", "list", "--json").stdout)
+    listed = json.loads(called("experiment", "show", "--json").stdout)
     [found] = [each for each in listed if each["name"] == "two-annotators-table1"]
     assert (found["paper"], found["datasets"], found["runs"]) == ("Two annotators", ["h-vli"], 2)
 
