@@ -32,7 +32,6 @@ from bench.service import service
 from bench.service_cost import service_cost
 from bench.switches import switches
 from bench.tracing import tracing
-from bench.view import view
 from bench.workers import workers
 from tribunal.terminal import say
 
@@ -56,7 +55,6 @@ _ALL = (
     service_cost,
     desk_keys,
     disk,
-    view,
     views,
     fit,
     cascade,

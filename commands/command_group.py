@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tribunal.commands.errors import report_errors
+from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.settings import RENAMED, SETTINGS
 from tribunal.text import make_visible, nearest_names, one_line
@@ -83,7 +84,31 @@ class Sectioned(TyperCommand):
         return option.opts[0] if option else f"--set {name}=VALUE"
 
 
-RENAMED_COMMANDS = {"first-look": "screening"}  # commands by the names that they had before
+# Commands of the version before this one, each with its replacement. A command that exists is never looked up here.
+REMOVED_COMMANDS = {
+    "appeals": "tribunal review",
+    "audit head": "tribunal audit verify, which checks the hash chain",
+    "audit key": "tribunal audit verify, which checks the hash chain",
+    "audit publish": "tribunal audit verify, which checks the hash chain",
+    "forget": "tribunal cases forget",
+    "keys": "tribunal service keys",
+    "metrics": "tribunal report --tables, or --json",
+    "migrate": "tribunal service migrate",
+    "plan": "tribunal experiment plan --detect POINTS",
+    "policy export": "the policy's TOML file: tribunal policy NAME prints it",
+    "policy import": "a policy in TOML: tribunal policy > mine.toml prints one to change",
+    "prompts compare": "tribunal compare",
+    "prompts leaks": "a text search, such as grep -rFf PHRASES FOLDER",
+    "protocols": "tribunal experiment list and tribunal experiment show NAME",
+    "screening": "--triage MODEL, or tribunal cascade",
+    "seal": "the hash chain of results.jsonl, which is checked when a run is read",
+    "shadow": "tribunal compare",
+    "sweep": "an experiment file: tribunal experiment run FILE",
+    "transparency": "tribunal dsa report",
+    "verify": "tribunal report, which checks the hash chain of results.jsonl when it reads a run",
+    "view": "tribunal report, which writes samples.html, or tribunal export --to inspect",
+    "webhooks": "tribunal service webhooks",
+}
 
 
 class Command(NamedTuple):
@@ -113,21 +138,40 @@ def on_demand(declared: Mapping[str, Command]) -> type[RootGroup]:
             self.commands: Any = dict.fromkeys(declared)  # typer only reads the names
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in RENAMED_COMMANDS:
-                ctx.fail(f"{cmd_name}: is called {RENAMED_COMMANDS[cmd_name]} now")
             return _make_command(cmd_name, declared[cmd_name]) if cmd_name in declared else None
 
         def list_commands(self, ctx: Any) -> list[str]:
             return list(declared)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-            """Return the sub-command with its arguments, once the extra that it needs is there."""
+            """Return the sub-command with its arguments.
+
+            Raises:
+                BadInput: the sub-command was removed, or the extra that it needs is missing.
+            """
+            self._refuse_removed(ctx, args)
             command = declared.get(args[0]) if args else None
             if command and command.extra and "--help" not in args:
                 require_extra(args[0], command.extra)
             return super().resolve_command(ctx, args)
 
+        def _refuse_removed(self, ctx: Any, args: list[str]) -> None:
+            for words in (args[:1], args[:2]):
+                name = " ".join(words)
+                if name in REMOVED_COMMANDS and not _command_exists(self, ctx, words):
+                    raise BadInput(f"tribunal {name} was removed; use {REMOVED_COMMANDS[name]}")
+
     return OnDemand
+
+
+def _command_exists(group: Any, ctx: Any, words: list[str]) -> bool:
+    """Return whether these words name a command of the group, or of a group in it."""
+    command = group
+    for word in words:
+        if word not in getattr(command, "commands", ()):
+            return False
+        command = command.get_command(ctx, word)
+    return True
 
 
 def _make_command(name: str, declared: Command) -> Any:

@@ -19,7 +19,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "eval.seal.archive": {"archive": "a file of an archive that was opened by a door"},
     "systems": {"file": "a folder of an installed package, which may lie in an archive"},
     "commands.serve": {"webbrowser": "opens a page"},
-    "eval.view.server": {"webbrowser": "opens a page"},
 }
 
 

@@ -29,7 +29,6 @@ FLOORS = (
     "nodes.rehearsal", "graphs", "pieces", "notices", "cases", "exports", "exports.dsa",
     "testing",
     "eval.datasets", "eval.leaks", "eval.protocols", "eval.runs", "eval.ray", "eval.measures", "eval.screening",
-    "eval.view",
     "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments", "eval.export", "eval.seal",
     "eval.prompt_sets", "eval.setups",
     "service.telemetry", "service.replica", "service.routes", "service.dropins", "service.desk",

@@ -105,7 +105,6 @@ MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "ray": ("ray",),
     "screening": ("sklearn",),
     "service": ("pyarrow", "scipy", "datasketch", "fastapi", "psycopg"),
-    "view": ("starlette", "uvicorn"),
     "web": ("brotli", "pypdf"),
 }
 # What is installed under another name than it is imported by.

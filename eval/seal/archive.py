@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tribunal.errors import BadInput
-from tribunal.eval.measures.metrics import METRICS, write_metrics
+from tribunal.eval.measures.metrics import METRICS, measure_run, save_metrics
 from tribunal.eval.report.cards import render_cards
 from tribunal.eval.runs.chain import find_chain_fault, hash_beginning, hash_line, link_line, link_of_line
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, parse_result
@@ -79,7 +79,7 @@ def _prepare_run(folder: Path, stack: ExitStack) -> None:
     if fault := find_chain_fault(folder / RESULTS, run):
         raise BadInput(f"{folder}: {RESULTS}: {fault}; a changed run can't be sealed")
     if not (folder / METRICS).exists():
-        write_metrics(folder)
+        save_metrics(folder, measure_run(folder))
     for name, text in render_run_cards(folder).items():
         write_whole(folder / name, text)
 

@@ -15,10 +15,10 @@ from tribunal.eval.export.results import export_tables
 from tribunal.eval.measures.metrics import METRICS
 from tribunal.eval.report import FIGURES, LATEX, PAGE, TEXT
 from tribunal.eval.report.cards import CARD, STATEMENT
+from tribunal.eval.report.samples import FILE as SAMPLES
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
 from tribunal.eval.runs.prices import PRICES
 from tribunal.eval.runs.results import find_run_folders
-from tribunal.eval.view.samples_file import FILE as SAMPLES
 from tribunal.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON
 from tribunal.text import parse_json

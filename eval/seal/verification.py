@@ -161,5 +161,5 @@ def _check_metrics(folder: Path, recount: Recount) -> None:
         raise CellDiffers(f"{recount.place}{METRICS}: clusters: is missing")
     measured = measure_run(folder)
     if isinstance(by := clusters.get("by"), str) and by != measured["clusters"]["by"]:
-        measured = measure_run(folder, cluster=by)  # tribunal metrics --cluster
+        measured = measure_run(folder, cluster=by)
     recount.compare_values(METRICS, stored, measured, leave_out=_OUTSIDE, older=not are_of_this_version([folder]))
