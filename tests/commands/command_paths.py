@@ -52,11 +52,9 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {"posts": "few.csv", "out": "new.jsonl", "run_folder": "begun"},
     ),
     "sweep": ("sweep.toml", {"file": "sweep.toml"}),
-    "metrics": ("run", {"folder": "run"}),
     "fit": ("sure --out new.json", {"source": "sure", "out": "new.json"}),
     "plan": ("--detect 2 --unpaired --run run", {"runs": "run"}),
     "report": ("run --out new", {"folders": "run", "out": "new"}),
-    "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
     "seal": ("run --out new.zip", {"folder": "run", "out": "new.zip"}),
     "verify": ("run", {"place": "run"}),
@@ -192,7 +190,7 @@ ADDED = {
 # Options that are added for what isn't among a command's own words.
 EXTRA = {
     "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
-    "batch run_folder": "--run-folder begun", "view data": "--data few.csv", "export data": "--data few.csv",
+    "batch run_folder": "--run-folder begun", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
     "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
     "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening",
@@ -209,12 +207,12 @@ SETTINGS = [
 ]  # fmt: skip
 OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
 OF_PRICES = (
-    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
+    "eval", "batch", "sweep", "report", "export", "explain", "policy try", "annotate export", "cascade plan",
     "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "seal", "verify", "screening fit", "screening show",
+    "eval", "sweep", "plan", "report", "export", "seal", "verify", "screening fit", "screening show",
     "screening reset",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",

@@ -93,9 +93,9 @@ async def test_what_an_early_exit_saved_is_told_by_run_and_by_switch(tmp_path: P
         for folder, more in zip(runs, ((), ("--early-exit",)), strict=True):
             await run("eval", "--dataset", "table", "--data", data, "--graph", "arcade", "--model", "openai:scripted",
                       "--out", folder, *more)  # fmt: skip
-    printed = await run("metrics", runs[1])
+    printed = await run("report", runs[1], "--tables")
     assert "saved by early_exit: at least 24 calls and about" in printed
-    assert "saved by" not in await run("metrics", runs[0])
+    assert "saved by" not in await run("report", runs[0], "--tables")
     await run("report", *runs, "--out", tmp_path / "out")
     text = (tmp_path / "out" / "report.md").read_text()
     row = next(each for each in text.splitlines() if each.startswith("| `early_exit` |"))

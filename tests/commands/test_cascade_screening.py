@@ -72,7 +72,7 @@ def test_a_run_that_had_a_first_look_is_planned_without_the_posts_of_its_fit(tmp
     held = json.loads(run("cascade", "plan", court(tmp_path / "a", first_look={"sha": sha}, **named), "--json")[0])
     assert (held["posts"] + held["fitted_on"], held["warnings"]) == (POSTS, [])
     assert held["fitted_on"] > POSTS // 3
-    said, _ = run("metrics", tmp_path / "a")
+    said, _ = run("report", tmp_path / "a", "--tables")
     assert f"the screening classifier was fitted on {held['fitted_on']} of these posts" in " ".join(said.split())
     run("report", tmp_path / "a", "--out", tmp_path / "report")
     assert (

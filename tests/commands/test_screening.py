@@ -363,7 +363,6 @@ def test_a_client_names_no_folder_of_the_operators(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("args", "named"),
     [
-        (("first-look", "show", "model"), "first-look: is called screening now"),
         (("cascade", "plan", "run", "--first-look", "model"), "--first-look: is called --screening now"),
         (("judge", "x", "--triage", "first-look:model"), "triage: first-look:model: is written screening:model now"),
     ],
