@@ -52,10 +52,6 @@ GROUPS = {
         "trust": Command("trust:trust"),
         "service": Command("service:app", extra="service", shows_rows=True),
     },
-    "Old": {
-        "metrics": Command("results:metrics", extra="eval"),
-        "view": Command("results:view"),
-    },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 

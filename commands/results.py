@@ -1,4 +1,4 @@
-"""`tribunal metrics`, `report`, `view` and `export`: what runs measure, as a page, in a browser, for other tools."""
+"""`tribunal report` and `export`: the measures of runs as pages and tables, and runs for other tools."""
 
 from __future__ import annotations
 
@@ -24,22 +24,7 @@ _RunFolders = Annotated[
 
 
 MOST_PRINTED = 40  # groups; metrics.json has them all
-AT_RISK = 1  # the place of 5 % among the risks
-
-
-def metrics(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    cluster: Cluster = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure a run, write metrics.json into its folder, and print the headline."""
-    from tribunal.eval.measures.metrics import write_metrics
-
-    measured = write_metrics(folder, cluster=cluster)
-    if as_json:
-        say_json(measured)
-    else:
-        print_metrics(measured)
+_RISK = 1  # the position of 5 % among the risks
 
 
 def print_metrics(measured: JSON) -> None:
@@ -68,11 +53,12 @@ def _print_groups(measured: JSON) -> None:
     rows = []
     for by in DETAILED:
         for name, group in measured[by].items():
-            if held := group["calibration"]["n"] and group["calibration"]:
-                covered = held["coverage_at_risk"][AT_RISK]
-                row = [f"{by.removeprefix('by_')} {name}", f"{held['n']:,}"]
+            calibration = group["calibration"]
+            if calibration["n"]:
+                covered = calibration["coverage_at_risk"][_RISK]
+                row = [f"{by.removeprefix('by_')} {name}", f"{calibration['n']:,}"]
                 for share, ends in (
-                    (held["ece"], held["intervals"]["ece"]),
+                    (calibration["ece"], calibration["intervals"]["ece"]),
                     (covered["coverage"], covered["interval"]),
                 ):
                     row += [format_share(share), format_span(ends)]
@@ -93,64 +79,52 @@ def report(
             help="Where report.html, .md, .tex and .json, and samples.html go. Default: DIR, if one is given.",
         ),
     ] = None,
+    tables: Annotated[
+        bool,
+        typer.Option(
+            "--tables", help="Print the measures of each run as tables. Writes no files, unless --out is given."
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print what report.json holds: runs, each with its measures; cost fronts; paired tests. Writes no "
+            "files, unless --out is given.",
+        ),
+    ] = False,
     transcripts: Annotated[
         int, typer.Option(min=0, help="How many wrong and how many uncertain posts of each run are shown.")
     ] = 50,
     prices: RunPrices = None,
     cluster: Cluster = None,
 ) -> None:
-    """Write a report on runs: one HTML page that loads nothing from anywhere, Markdown, LaTeX, JSON, and all samples.
+    """Write a report on runs: an HTML page that loads nothing, Markdown, LaTeX, JSON, and all samples.
 
     samples.html holds every sample, to filter, sort and search without a server.
 
     Posts are covered until you open them.
     """
-    from tribunal.eval.report import write_report
+    from tribunal.eval.measures.metrics import measure_run
+    from tribunal.eval.report import measure_runs, write_report
     from tribunal.eval.runs.results import find_run_folders
 
-    if out is None and len(folders) > 1:
-        raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
-    table = read_price_table(prices)
-    for written in write_report(
-        find_run_folders(folders), out or folders[0], most=transcripts, prices=table, cluster=cluster
-    ):
-        say(str(written))
-
-
-def view(
-    folders: _RunFolders,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="The data set's files, for texts and images that the run didn't keep; of several, SET=PATH for each.",
-        ),
-    ] = None,
-    prices: RunPrices = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port. 0: a free one.")] = 0,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    open_to_others: Annotated[
-        bool,
-        typer.Option("--open-to-others", help="Allow a --host that other machines reach. There is no sign-in."),
-    ] = False,
-    browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-) -> None:
-    """Look into runs in a browser: filter, sort and search their samples, read each case, compare two runs.
-
-    Serves this machine alone, until Ctrl-C. Keeps an index beside each run's results (.view.sqlite).
-    """
-    from tribunal.eval.view.server import serve_runs
-
-    serve_runs(
-        folders,
-        lambda address: say(f"tribunal: {address} (Ctrl-C ends it)", aside=True),
-        data=data or (),
-        prices=read_price_table(prices),
-        host=host,
-        port=port,
-        open_to_others=open_to_others,
-        browser=browser,
-    )
+    if as_json and tables:
+        raise BadInput("--json: prints the measures, as --tables does; give one of them")
+    runs, price_table = find_run_folders(folders), read_price_table(prices)
+    if out or not (as_json or tables):
+        if out is None and len(folders) > 1:
+            raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
+        files = write_report(runs, out or folders[0], most=transcripts, prices=price_table, cluster=cluster)
+        for file in files:
+            say(str(file), aside=as_json or tables)
+    if as_json:
+        say_json(measure_runs(runs, prices=price_table, cluster=cluster))
+    if tables:
+        for run in runs:
+            if len(runs) > 1:
+                say(f"{run}:")
+            print_metrics(measure_run(run, cluster=cluster))
 
 
 class ExportFormat(StrEnum):
@@ -185,24 +159,24 @@ def export(
 
     Posts' texts are exported if the run kept them, or --data gives them.
     """
+    from tribunal.eval.export.posts_of_run import parse_data_paths
     from tribunal.eval.export.results import runs_to_export
     from tribunal.eval.runs.results import find_run_folders
-    from tribunal.eval.view.viewed_runs import parse_data_paths
     from tribunal.plugins import require_extra
 
     if out is None and len(folders) > 1:
         raise BadInput("out: an export of several runs has no folder of its own; give one with --out")
-    runs, (alone, named) = (
-        runs_to_export(find_run_folders(folders), read_price_table(prices)),
-        parse_data_paths(data or ()),
-    )
+    runs = runs_to_export(find_run_folders(folders), read_price_table(prices))
+    alone, named = parse_data_paths(data or ())
     into = out or folders[0] / "export"
     if to is ExportFormat.INSPECT:
         require_extra("to: inspect", "inspect")
         from tribunal.eval.export.inspect_log import write_log
-        from tribunal.eval.export.results import words_by_post
+        from tribunal.eval.export.posts_of_run import words_by_post
 
-        written = dict(write_log(run, into, words_by_post(run, alone, named)) for run in runs)
+        written = dict(
+            write_log(source, into, words_by_post(source.run, alone, named, source.folder)) for source in runs
+        )
     else:
         from tribunal.eval.export.frames import write_frames
 

@@ -28,7 +28,7 @@ from uvicorn.supervisors import Multiprocess
 
 from tribunal.calls import REHEARSED
 from tribunal.environment import setting
-from tribunal.eval.view.server import bind_socket
+from tribunal.errors import BadInput
 from tribunal.loops import leave_loaded_alone
 from tribunal.service.limits import LimitedConnection
 from tribunal.service.replica.options import ServiceOptions
@@ -60,7 +60,7 @@ def run(options: ServiceOptions, started: Callable[[str], object] | None = None)
     log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
     for each in (signal.SIGTERM, signal.SIGINT):  # uvicorn sends itself the signal that stopped it once more at its end
         signal.signal(each, lambda *_: sys.exit(0))
-    with closing(bind_socket(options.host, options.port)) as listener:
+    with closing(_bind_socket(options.host, options.port)) as listener:
         database = asyncio.run(_check_start(options))
         config = uvicorn_config(partial(_make_app, options), options)
         say_started = partial(_say_started, options, listener.getsockname()[1], database, started)
@@ -77,6 +77,19 @@ def run(options: ServiceOptions, started: Callable[[str], object] | None = None)
             supervisor.run()
         if any((each.exitcode or 0) > 0 for each in supervisor.processes):
             raise SystemExit(1)
+
+
+def _bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket on the host and the port; raise BadInput if they can't be had."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        problem = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"port: {host}:{port}: {problem}; give another --host or --port") from error
+    return listener
 
 
 async def _check_start(options: ServiceOptions) -> str:

@@ -98,8 +98,8 @@ asyncio.run(watch())
 
 - Each chunk has `seat`, `role` and `langgraph_node`. Several agents speak at once; the chunks of one answer share an
   `id`.
-- An answer is a form, so its words are JSON. Thoughts are in `additional_kwargs.reasoning_content`, if the provider sends
-  them.
+- An answer is a form, so its words are JSON. Thoughts are in `additional_kwargs.reasoning_content`, if the provider
+  sends them.
 - After an answer that broke off or was invalid, the same seat answers again under another `id`. The state has the valid
   answer.
 - Keys are removed. Answers from a cache aren't streamed. A model streams only if somebody listens; a server that can't

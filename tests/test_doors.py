@@ -18,7 +18,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "prompts.catalogue": {"read(name)": "package data"},
     "systems": {"file": "a folder of an installed package, which may lie in an archive"},
     "commands.serve": {"webbrowser": "opens a page"},
-    "eval.view.server": {"webbrowser": "opens a page"},
 }
 
 

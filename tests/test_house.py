@@ -28,7 +28,6 @@ FLOORS = (
     "nodes.rehearsal", "graphs", "pieces", "notices", "cases", "exports", "exports.dsa",
     "testing",
     "eval.datasets", "eval.protocols", "eval.runs", "eval.ray", "eval.measures",
-    "eval.view",
     "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments", "eval.export",
     "eval.compare",
     "service.telemetry", "service.replica", "service.routes", "service.dropins", "service.desk",

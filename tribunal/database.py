@@ -123,24 +123,20 @@ class Database:
         self._thread.shutdown(wait=False)
 
 
-def connect(path: Path, mode: str = "", *, wait: float = WAIT, any_thread: bool = False) -> sqlite3.Connection:
+def connect(path: Path, mode: str = "", *, wait: float = WAIT) -> sqlite3.Connection:
     """Return a connection to a SQLite file, whose transactions are begun and ended by statements. Close it.
 
     Args:
         path: the file; without a mode it is made if it isn't there.
         mode: `mode=ro` and the like, as SQLite's addresses have them.
         wait: how many seconds one writer waits for another.
-        any_thread: let any thread use it, one at a time.
 
     Raises:
         OSError: something else than a regular file has its name, or the name of a file that SQLite keeps beside it.
         sqlite3.Error: it can't be opened.
     """
     check_sqlite_file(path)
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait, isolation_level=None,
-        check_same_thread=not any_thread,
-    )  # fmt: skip
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait, isolation_level=None)
 
 
 def _open(

@@ -103,7 +103,6 @@ MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "ollama": ("langchain_ollama",),
     "ray": ("ray",),
     "service": ("pyarrow", "scipy", "datasketch", "fastapi", "psycopg"),
-    "view": ("starlette", "uvicorn"),
     "web": ("brotli", "pypdf"),
 }
 # What is installed under another name than it is imported by.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tribunal.errors import BadInput
+from tribunal.eval.export.posts_of_run import words_by_post
 from tribunal.eval.export.results import (
     FIELD,
     ExportColumn,
@@ -17,7 +18,6 @@ from tribunal.eval.export.results import (
     export_tables,
     read_exported,
     rows_of_result,
-    words_by_post,
 )
 from tribunal.eval.runs.results import read_results
 from tribunal.eval.runs.tables import escape_formula
@@ -66,7 +66,7 @@ def write_frames(
                 writer = TableWriter(form, {column.name: _KINDS[column.kind] for column in each}, file)
                 tables[name] = stack.enter_context(closing(writer))
             for source in runs:
-                for exported in read_exported(source, words_by_post(source, alone, named or {})):
+                for exported in read_exported(source, words_by_post(source.run, alone, named or {}, source.folder)):
                     for name, row in rows_of_result(exported, source.prices):
                         cells = {each.name: _cell_value(each.kind, row.get(each.name), form) for each in columns[name]}
                         tables[name].add(cells)

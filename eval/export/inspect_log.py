@@ -45,7 +45,8 @@ from tribunal.calls import DEMO_NOTICE, REHEARSED, Call
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SHUFFLED
-from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, post_row, read_exported
+from tribunal.eval.export.posts_of_run import WordsOf
+from tribunal.eval.export.results import ExportedResult, ExportedRun, post_row, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
 from tribunal.eval.measures.scores import score_rows
 from tribunal.eval.runs.prices import Prices
@@ -180,7 +181,7 @@ def _revision_of(environment: JSON) -> EvalRevision | None:
 
 
 def _eval_results(source: ExportedRun, seen: _RunSummary) -> EvalResults:
-    """Return the measures that `tribunal metrics` gives, over verdicts, and how many results have none."""
+    """Return the measures that `tribunal report` gives, over verdicts, and how many results have none."""
     columns = read_columns(source.folder)
     measured = score_rows(columns)
     decided = int(columns.is_decided.sum())

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -18,10 +18,10 @@ from tribunal.calls import Call, was_rehearsed
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
+from tribunal.eval.export.posts_of_run import PostWords, WordsOf
 from tribunal.eval.runs.journal import RESULTS, parse_result
 from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.eval.runs.results import Result, read_lines, read_run_file
-from tribunal.eval.view.viewed_runs import AttachedPost, open_dataset_of_run
 from tribunal.schema import JSON, Turn
 from tribunal.text import parse_toml
 
@@ -83,7 +83,7 @@ class ExportedResult:
     run: str
     result: Result
     line: JSON
-    words: AttachedPost | None
+    words: PostWords | None
 
     @property
     def key_columns(self) -> JSON:
@@ -194,7 +194,6 @@ def _cost_rows(exported: ExportedResult, prices: Prices | None) -> Iterator[JSON
 
 
 _SUMMED = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
-WordsOf = Callable[[str], AttachedPost | None]
 
 
 class ExportedRun(NamedTuple):
@@ -233,7 +232,7 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
     """
     for number, (offset, result, written) in enumerate(read_lines(source.folder), start=1):
         line = parse_result(source.folder / RESULTS, written, offset)
-        kept = words(result.post_id) or (AttachedPost(line["text"]) if line.get("text") else None)
+        kept = words(result.post_id) or (PostWords(line["text"]) if line.get("text") else None)
         exported = ExportedResult(source.name, result, line, kept)
         try:
             exported.calls, exported.turns  # noqa: B018  # what a table would stumble over is told with its line
@@ -241,16 +240,3 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
             where = f"{source.folder / RESULTS}: line {number}"
             raise BadInput(f"{where}: {describe_validation_error(error)}; remove the line") from error
         yield exported
-
-
-def words_by_post(source: ExportedRun, alone: Path | None, named: Mapping[str, Path]) -> WordsOf:
-    """Return a function from a post's id to its words, from the data set that is given; to None where none is.
-
-    Raises:
-        BadInput: the files aren't those that the run was made over, or can't be read.
-    """
-    dataset = open_dataset_of_run(source.run, alone, named, source.folder)
-    held = (
-        {} if dataset is None else {sample.id: AttachedPost(sample.text, earlier=sample.earlier) for sample in dataset}
-    )
-    return held.get

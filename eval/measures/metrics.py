@@ -57,16 +57,6 @@ def measure_run(folder: Path, *, cluster: str | None = None) -> JSON:
     return measure_columns(read_columns(folder), cluster=cluster)
 
 
-def write_metrics(folder: Path, *, cluster: str | None = None) -> JSON:
-    """Write metrics.json into a run's folder; returns what it holds.
-
-    Raises:
-        BadInput: as `metrics`.
-        Unwritten: the file can't be written.
-    """
-    return save_metrics(folder, measure_run(folder, cluster=cluster))
-
-
 def save_metrics(folder: Path, measured: JSON) -> JSON:
     """Write measures into a run's folder; returns them.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
@@ -31,12 +31,11 @@ from tribunal.eval.report.overview import (
 )
 from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
+from tribunal.eval.report.samples import write_samples
 from tribunal.eval.runs.final_looks import final_look_in_words
 from tribunal.eval.runs.prices import prices_of_run, warn_of_changed_servers
 from tribunal.eval.runs.results import find_chain_fault
 from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
-from tribunal.eval.view.rendering import flatten_settings
-from tribunal.eval.view.samples_file import write_samples
 from tribunal.files import write_whole
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
 PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"
 MOST = 50
+_LONGEST_SETTING = 300  # characters
 _WORDS = ("warnings", "notes", "cautions", "order", "outcomes", "intervals")  # what is said of a run, by part
 
 
@@ -67,11 +67,40 @@ def write_report(
     Raises:
         BadInput: a folder is no run's, one of its files is broken, or the report can't be written.
     """
+    values = _collect_values(folders, most, prices, cluster)
+    page, text, latex, figures = (out / name for name in (PAGE, TEXT, LATEX, FIGURES))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for path in (page, text, latex):
+            write_whole(path, render_template(f"{path.name}.jinja", values))
+        made = {
+            "transcripts": most,
+            "cluster": cluster,
+            "prices": prices.model_dump(mode="json", exclude_none=True) if prices else None,
+        }
+        written = json.dumps({**_figures(values), "made": made}, indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(figures, written + "\n")
+    except OSError as error:
+        raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
+    return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
+
+
+def measure_runs(folders: Sequence[Path], *, prices: Prices | None = None, cluster: str | None = None) -> JSON:
+    """Return what `write_report` writes into report.json, without writing anything.
+
+    Raises:
+        BadInput: a folder is no run's, or one of its files is broken.
+    """
+    return _figures(_collect_values(folders, 0, prices, cluster))
+
+
+def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, cluster: str | None) -> JSON:
+    """Return the values that the report's templates show."""
     runs = [read_columns(folder) for folder in folders]
     shown = [_run_values(columns, most, prices, cluster) for columns in runs]
     rows = [run["overview"] for run in shown]
     pairs = compare_all_pairs(runs, cluster=cluster)
-    held = {
+    return {
         "runs": shown,
         "warnings": _group_by_text(shown, "warnings"),
         "notes": _group_by_text(shown, "notes"),
@@ -87,28 +116,13 @@ def write_report(
         "citation": CITATION,
         "test_posts": TEST_POSTS,
     }
-    page, text, latex, figures = (out / name for name in (PAGE, TEXT, LATEX, FIGURES))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for path in (page, text, latex):
-            write_whole(path, render_template(f"{path.name}.jinja", held))
-        made = {
-            "transcripts": most,
-            "cluster": cluster,
-            "prices": prices.model_dump(mode="json", exclude_none=True) if prices else None,
-        }
-        held = {**_figures(held), "made": made}
-        write_whole(figures, json.dumps(held, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    except OSError as error:
-        raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
-    return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
 
 
-def _figures(held: JSON) -> JSON:
-    """Return what report.json holds: each run with its measures and costs, the fronts, and the paired tests."""
+def _figures(values: JSON) -> JSON:
+    """Return the content of report.json: each run with its measures and costs, the fronts, and the paired tests."""
     parts = ("costs", "runs")
     return {
-        "runs": [{"name": row["name"], "worth": row["worth"], "measured": row["measured"]} for row in held["rows"]],
+        "runs": [{"name": row["name"], "worth": row["worth"], "measured": row["measured"]} for row in values["rows"]],
         "fronts": [
             {
                 "data": front["data"],
@@ -118,9 +132,9 @@ def _figures(held: JSON) -> JSON:
                     for by, groups in front["groups"].items()
                 },
             }
-            for front in held["fronts"]
+            for front in values["fronts"]
         ],
-        "pairs": held["pairs"],
+        "pairs": values["pairs"],
     }
 
 
@@ -131,7 +145,7 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
     return {
         "name": name,
         "overview": overview_row(columns, measured, prices, cluster),
-        "settings": list(flatten_settings(_as_run(columns))),
+        "settings": list(_flatten_settings(_as_run(columns))),
         **{part: _run_words(part, columns, measured) for part in _WORDS},
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
@@ -164,6 +178,16 @@ def _as_run(columns: RunColumns) -> JSON:
     if columns.row_count and not columns.shown_policy and columns.run.get("policy"):
         return {**columns.run, "policy": "none was shown to a model"}
     return columns.run
+
+
+def _flatten_settings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the settings of a run.json, with names such as settings.judge_model."""
+    if isinstance(value, dict) and (value or not name):
+        for key, inner in value.items():
+            yield from _flatten_settings(inner, f"{name}.{key}" if name else str(key))
+        return
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    yield name, text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]} …"
 
 
 def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:

@@ -32,12 +32,13 @@ _LONGEST_WORD = 40  # letters that stand on one line whatever there is room for
 _LONGEST_NAME = 24  # the same in a first column, which stays in sight on a telephone
 
 
-def render_template(template: str, held: JSON) -> str:
+def render_template(template: str, held: JSON, style: str | None = None) -> str:
     """Render a page of ours, its Markdown twin, or plain lines that both show as values.
 
     Args:
         template: its name in this folder: `NAME.html.jinja`, `NAME.md.jinja`, `NAME.tex.jinja` or `NAME.txt.jinja`.
         held: what it shows; every value is a stranger's words.
+        style: the stylesheet of an HTML page; None: report.css.
     """
     if template.endswith(".md.jinja"):
         return _jinja_environment(_visible_in_markdown, autoescape=False).get_template(template).render(**held)
@@ -45,15 +46,19 @@ def render_template(template: str, held: JSON) -> str:
         return _jinja_environment(_visible_in_latex, autoescape=True).get_template(template).render(**held)
     if template.endswith(".txt.jinja"):
         return _jinja_environment(_line_value, autoescape=False).get_template(template).render(**held)
-    style = _read_template("report.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = style or read_source("report.css")
     page = _jinja_environment(visible_value, autoescape=True).get_template(template)
-    return page.render(**held, style=Markup(style), digest=digest)  # noqa: S704  # our own file
+    return page.render(**held, style=Markup(style), digest=hash_source(style))  # noqa: S704  # our own file
+
+
+def hash_source(source: str) -> str:
+    """Return the hash by which a Content-Security-Policy allows an inline script or stylesheet."""
+    return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
 @cache
 def _jinja_environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> Environment:
-    environment = make_template_environment(_read_template, finalize, autoescape=autoescape)
+    environment = make_template_environment(read_source, finalize, autoescape=autoescape)
     filters: dict[str, Callable[..., Any]] = {
         "percent": lambda value, digits=1: None if value is None else f"{100 * value:.{digits}f}",
         "signed": lambda value: None if value is None else f"{100 * value:+.1f}",
@@ -109,7 +114,8 @@ def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
     )
 
 
-def _read_template(name: str) -> str:
+def read_source(name: str) -> str:
+    """Return the text of a file in this folder."""
     return files(__package__).joinpath(name).read_text("utf-8")
 
 

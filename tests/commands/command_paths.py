@@ -49,10 +49,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "few.csv --out new.jsonl --graph arcade",
         {"posts": "few.csv", "out": "new.jsonl", "run_folder": "begun"},
     ),
-    "metrics": ("run", {"folder": "run"}),
     "fit": ("sure --out new.json", {"source": "sure", "out": "new.json"}),
     "report": ("run --out new", {"folders": "run", "out": "new"}),
-    "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
     "explain": (
         "record.json --out new.md",
@@ -154,7 +152,7 @@ ADDED = {
 # Options that are added for what isn't among a command's own words.
 EXTRA = {
     "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
-    "batch run_folder": "--run-folder begun", "view data": "--data few.csv", "export data": "--data few.csv",
+    "batch run_folder": "--run-folder begun", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
     "experiment plan measured_in": "--measured-in run",
     "experiment run measured_in": "--measured-in run", "review import dataset": "--as-dataset new.jsonl",
@@ -170,11 +168,11 @@ SETTINGS = [
 ]  # fmt: skip
 OF_SETTINGS = ("judge", "eval", "batch", "policy try")
 OF_PRICES = (
-    "eval", "batch", "report", "view", "export", "explain", "policy try", "cascade plan",
+    "eval", "batch", "report", "export", "explain", "policy try", "cascade plan",
     "experiment plan", "experiment run", "compare",
 )  # fmt: skip
 NO_DATABASE = {
-    "eval", "metrics", "report", "view", "export",
+    "eval", "report", "export",
     "experiment plan", "experiment run", "experiment show", "cascade plan", "annotate export", "annotate again",
     "annotate import",
     "perspectives build", "perspectives show", "precedents show",

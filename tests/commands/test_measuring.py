@@ -1,4 +1,4 @@
-"""`tribunal metrics`, `fit` and `report`: what is printed and written, and how they end."""
+"""`tribunal fit` and `report`: what is printed and written, and how they end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
+from tribunal.eval.measures.metrics import measure_run
 from tribunal.text_similarity import text_signature
 from tribunal.threshold import read_threshold
 
@@ -20,14 +21,25 @@ def run(*arguments: str, ends: int = 0) -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
-def test_metrics_are_written_and_printed(tmp_path: Path) -> None:
+def test_tables_and_json_are_printed_and_not_written(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("0011", "011R"))
-    out, _ = run("metrics", str(folder))
+    files = {path.name for path in folder.iterdir()}
+    out, _ = run("report", str(folder), "--tables")
     assert "4 results: 3 verdicts, 1 refusals" in out
     assert next(row.split()[:2] for row in out.splitlines() if row.startswith("accuracy")) == ["accuracy", "66.7%"]
-    out, _ = run("metrics", str(folder), "--json")
-    assert json.loads(out) == json.loads((folder / "metrics.json").read_text())
-    assert json.loads(out)["counting_errors"]["accuracy"] == 0.5
+    out, _ = run("report", str(folder), "--json")
+    (measured,) = (each["measured"] for each in json.loads(out)["runs"])
+    assert measured["counting_errors"]["accuracy"] == 0.5
+    assert measured == measure_run(folder)
+    assert {path.name for path in folder.iterdir()} == files
+    other = write_run(tmp_path / "other", answers("0011", "0110"))
+    out, _ = run("report", str(folder), str(other), "--json")
+    assert [each["name"] for each in json.loads(out)["runs"]] == ["run", "other"]
+    out, err = run("report", str(folder), str(other), "--tables", "--out", str(tmp_path / "out"))
+    assert f"{other}:" in out.splitlines()
+    assert str(tmp_path / "out" / "report.html") in err
+    assert (tmp_path / "out" / "report.html").exists()
+    run("report", str(folder), "--tables", "--json", ends=2)
 
 
 def test_fit_writes_the_file_that_a_run_names(tmp_path: Path) -> None:
@@ -75,7 +87,7 @@ def test_fit_warns_of_texts_that_recur_with_other_labels(tmp_path: Path) -> None
 def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("01", "01"))
     for arguments in (
-        ("metrics", str(tmp_path)),
+        ("report", str(tmp_path / "none"), "--tables"),
         ("fit", str(folder)),
         ("fit", str(folder), "--level", "95"),
         ("report", str(tmp_path / "none"), "--out", str(tmp_path / "out")),
@@ -96,7 +108,7 @@ def test_report_says_where_it_lies(tmp_path: Path) -> None:
         for name in ("report.html", "report.md", "report.tex", "report.json", "samples.html")
     ]
     assert "2 in all; 1 shown (at most 1)" in (tmp_path / "out" / "report.md").read_text()
-    # A folder with runs in it stands for them, as `view` takes it.
+    # A folder with runs in it stands for them.
     runs = tmp_path / "runs"
     for name in ("a", "b"):
         write_run(runs / name, answers("0011", "0110"))

@@ -25,7 +25,7 @@ REHEARSED = ("judge", "Good morning.", "--model", "rehearsal", "--json")
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("metrics", "results.jsonl"), ("metrics", "run.json"), ("report", "prices.json"), ("fit", "results.jsonl")],
+    [("report", "results.jsonl"), ("report", "run.json"), ("report", "prices.json"), ("fit", "results.jsonl")],
 )
 def test_a_pipe_in_a_run_keeps_nobody_waiting(command: str, name: str, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("0101", "0101"))
@@ -68,7 +68,7 @@ def test_a_number_of_many_digits_is_told_with_its_line(digits: int, tmp_path: Pa
     folder = write_run(tmp_path / "run", answers("01", "01"))
     held = (folder / "results.jsonl").read_text("utf-8").replace('"label": 1', f'"label": {"9" * digits}')
     (folder / "results.jsonl").write_text(held, "utf-8")
-    done = run("metrics", str(folder))
+    done = run("report", str(folder), "--tables")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
     assert "results.jsonl: line 2: " in done.stderr
 

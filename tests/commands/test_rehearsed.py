@@ -154,7 +154,7 @@ def test_a_run_its_measures_its_report_and_a_fit_say_so(tmp_path: Path) -> None:
     assert "4 by the rehearsal's rules" in done.stdout
     again = json.loads(run(*ran, "--out", "run", "--json").stdout)
     assert (again["rehearsed"], again["metrics"]["rehearsed"]) == (4, 4)
-    assert "the rehearsal model took part" in run("metrics", "run").stdout
+    assert "the rehearsal model took part" in run("report", "run", "--tables").stdout
     assert run(*ran, "--out", "other").exit_code == 0
     reported = run("report", "run", "other", "--out", "report")
     assert reported.exit_code == 0, reported.stderr

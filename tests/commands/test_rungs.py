@@ -53,7 +53,7 @@ def test_a_run_says_at_which_rung_its_answers_were_asked_for(
     assert measured["rungs"]["mixed"] == [
         {"model": "openai:scripted", "role": "classifier", "calls": {"json_object": 4, "json_schema": 6}}
     ]
-    for shown in (said, run("metrics", "run")):
+    for shown in (said, run("report", "run", "--tables")):
         assert f"warning: {CHANGED}" in " ".join(shown.output.split())
     assert run("report", "run", "--out", "report").exit_code == 0
     [text], [page] = (list(Path().rglob(name)) for name in ("report.md", "report.html"))
@@ -98,10 +98,10 @@ def test_reasons_that_say_nothing_are_counted_by_seat_and_model(tmp_path: Path) 
     told = "their verdicts are uncertain: classifier 3 of 10 (openai:scripted)"
     counted = [{"seat": "classifier", "model": "openai:scripted", "empty": 3, "calls": 10}]
     assert told in " ".join(said.output.split())
-    assert told in " ".join(run("metrics", "run").output.split())
+    assert told in " ".join(run("report", "run", "--tables").output.split())
     assert told in " ".join(batch.stderr.split())
     assert json.loads(batch.stdout)["empty_reasons"] == counted
-    measured = json.loads(run("metrics", "run", "--json").stdout)
+    measured = json.loads(run("report", "run", "--json").stdout)["runs"][0]["measured"]
     assert (measured["empty_reasons"], measured["uncertain"]) == (counted, 3)
     assert run("report", "run", "--out", "report").exit_code == 0
     assert all(

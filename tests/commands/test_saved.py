@@ -1,4 +1,4 @@
-"""What was saved: `tribunal metrics` of a run's shortcuts, `tribunal report` of runs that differ in one setting."""
+"""What was saved: by a run's shortcuts (`tribunal report --tables`), and by runs that differ in one setting."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from tests.result_lines import line, write_run
 from tribunal.commands import app
+from tribunal.eval.measures.metrics import measure_run
 
 PRICES = '["openai:m"]\ninput = 10\noutput = 0\ncached = 1\n'
 
@@ -57,8 +58,8 @@ def shortened(folder: Path) -> Path:
 
 def test_what_shortcuts_spared_is_measured(tmp_path: Path) -> None:
     folder = shortened(tmp_path / "run")
-    printed = run("metrics", folder)
-    held = json.loads((folder / "metrics.json").read_text())["saved"]
+    printed = run("report", folder, "--tables")
+    held = measure_run(folder)["saved"]
     assert sorted(held) == ["cache", "early_exit", "judge_draws", "prompt_cache", "triage"]
     # Seven calls of the two sides, which take (100 + 300 + 200) / 3 tokens here; the cached one is no part of that.
     assert held["early_exit"] == {
@@ -99,7 +100,7 @@ def test_a_report_says_it_in_money(tmp_path: Path) -> None:
 
 def test_a_run_without_shortcuts_saved_nothing(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", [decided("p0", 1, 1, call("judge", 100))])
-    assert "saved by" not in run("metrics", folder)
+    assert "saved by" not in run("report", folder, "--tables")
     run("report", folder)
     assert "What was saved" not in (folder / "report.md").read_text()
 

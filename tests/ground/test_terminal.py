@@ -120,7 +120,7 @@ WRONG = [
     ["review", HOSTILE],
     ["review", "show", HOSTILE],
     ["report", HOSTILE, "--out", "out"],
-    ["metrics", HOSTILE],
+    ["report", HOSTILE, "--tables"],
     ["fit", HOSTILE],
     ["fit", "x", "--level", HOSTILE],
     ["policy", HOSTILE],

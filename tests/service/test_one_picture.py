@@ -1,4 +1,4 @@
-"""One picture of a case: what is added to its details shows in the terminal, the page, the desk, the run viewer, the
+"""One picture of a case: what is added to its details shows in the terminal, the page, the desk, samples.html, the
 notebook and the letter."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tribunal.cases.author_letter import write_letter
 from tribunal.cases.case_drawing import TO_AUTHORS, draw_markdown, draw_page
 from tribunal.cases.view_maker import CaseAtHand, view_case
 from tribunal.commands import app
-from tribunal.eval.view import cases
+from tribunal.eval.report.samples import draw_sample
 from tribunal.schema import Record
 
 NAME, VALUE = "Docket colour", "vermilion <b>&"
@@ -45,14 +45,13 @@ async def test_a_field_that_is_added_shows_in_all_six(sqlite: str) -> None:
     record = await tribunal.ajudge(TEXT, graph="arcade")
     view, letter = view_case(record, post=TEXT), await write_letter(CaseAtHand(record, {"text": TEXT}))
     sample = {**line("a", 1, 1), **record.dump()}
-    sample_page = cases.view_sample(sample, None)
     async with serving(sqlite, **ALL) as client:
         case = await post(client, TEXT, post_id="p-1")
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(named="kim")
         desk = (await kim.get(f"/desk/cases/{case['id']}")).response.text
     pictures = {
-        "terminal": terminal.stdout, "page": draw_page(view), "desk": desk, "viewer": str(sample_page.inside),
+        "terminal": terminal.stdout, "page": draw_page(view), "desk": desk, "samples": str(draw_sample(sample)),
         "notebook": record._repr_html_(), "letter": draw_page(letter),
     }  # fmt: skip
     for name, picture in pictures.items():

@@ -91,11 +91,11 @@ def test_many_posts_in_one_cluster_are_quick_and_one_cluster() -> None:
 def test_the_command_says_what_intervals_are_over(tmp_path: Path) -> None:
     lines = [line(f"p{at}", 1, int(at % 4 > 0), fields={"thread": at // 5}) for at in range(40)]
     folder = write_run(tmp_path / "run", lines)
-    alone = CliRunner().invoke(app, ["metrics", str(folder)])
+    alone = CliRunner().invoke(app, ["report", str(folder), "--tables"])
     assert "over 40 posts, each counted as independent" in alone.output
-    by_thread = CliRunner().invoke(app, ["metrics", str(folder), "--cluster", "thread"])
+    by_thread = CliRunner().invoke(app, ["report", str(folder), "--tables", "--cluster", "thread"])
     assert "over 8 clusters by thread, the largest of 5 posts" in by_thread.output
     assert "always hate would score: accuracy 100.0%" in by_thread.output
-    wrong = CliRunner().invoke(app, ["metrics", str(folder), "--cluster", "author"])
+    wrong = CliRunner().invoke(app, ["report", str(folder), "--tables", "--cluster", "author"])
     assert wrong.exit_code == 2
     assert "no post of" in wrong.output

@@ -89,7 +89,7 @@ def test_a_report_tells_of_it_and_so_does_the_terminal(tmp_path: Path) -> None:
     assert "| hate or not | verdicts | 2 | 50.0 |" in text
     page = (out / "report.html").read_text("utf-8")
     assert "Consistency of runs against each other" in page
-    said = CliRunner().invoke(app, ["metrics", str(tmp_path / "with")]).stdout
+    said = CliRunner().invoke(app, ["report", str(tmp_path / "with"), "--tables"]).stdout
     assert "consistency: one verdict, hate or not, in 50.0% of 2 groups" in " ".join(said.split())
     assert "1 posts flip" in " ".join(said.split())
 

@@ -11,7 +11,7 @@ from tests.result_lines import answers, line, measure, write_run
 from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import read_columns
-from tribunal.eval.measures.metrics import measure_run, write_metrics
+from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.measures.scores import MEASURES
 from tribunal.schema import JSON
 
@@ -117,7 +117,7 @@ def test_what_is_not_defined_is_null(tmp_path: Path) -> None:
     unlabelled = measure(tmp_path / "unlabelled", [line("a", None, 1)])
     assert (unlabelled["n"], unlabelled["unlabelled"], unlabelled["accuracy"]) == (1, 1, None)
     for folder in ("empty", "one", "never", "refused", "unlabelled"):
-        write_metrics(tmp_path / folder)
+        save_metrics(tmp_path / folder, measure_run(tmp_path / folder))
         text = (tmp_path / folder / "metrics.json").read_text()
         assert "NaN" not in text
         assert json.loads(text)["n"] == measure_run(tmp_path / folder)["n"]
@@ -197,7 +197,7 @@ def test_metrics_that_cannot_be_written_are_said_so(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("01", "01"))
     (folder / "metrics.json").mkdir()
     with pytest.raises(BadInput, match=r"metrics\.json"):
-        write_metrics(folder)
+        save_metrics(folder, measure_run(folder))
 
 
 def test_a_category_that_is_not_hate_folds_to_no(tmp_path: Path) -> None:

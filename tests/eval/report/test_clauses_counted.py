@@ -49,7 +49,7 @@ def test_policy_try_says_which_clause_changed_which_verdict(tried: Any) -> None:
 
 def test_metrics_and_the_report_count_by_clause(tried: Any, tmp_path: Path) -> None:
     folder, _ = tried
-    shown = CliRunner().invoke(app, ["metrics", str(folder)])
+    shown = CliRunner().invoke(app, ["report", str(folder), "--tables"])
     assert "clause 1.5: cited by 1 verdict, 1 of them hateful" in shown.output
     done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "report")])
     assert done.exit_code == 0, done.output
