@@ -13,7 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tribunal.commands.errors import report_errors
-from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.settings import RENAMED, SETTINGS
 from tribunal.text import make_visible, nearest_names, one_line
@@ -177,8 +176,6 @@ def on_demand(groups: Mapping[str, Mapping[str, Command]]) -> type[RootGroup]:
             if command and command.extra and "--help" not in args:
                 require_extra(args[0], command.extra)
             return super().resolve_command(ctx, args)
-
-        def _refuse_removed(self, ctx: Any, args: list[str]) -> None:
 
     return OnDemand
 
