@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tribunal.commands.errors import report_errors
+from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.settings import RENAMED, SETTINGS
 from tribunal.text import make_visible, nearest_names, one_line
@@ -171,7 +172,7 @@ def on_demand(groups: Mapping[str, Mapping[str, Command]]) -> type[RootGroup]:
             """Return the sub-command with its arguments, once the extra that it needs is there."""
             for words in (" ".join(args[:1]), " ".join(args[:2])):
                 if words in REMOVED_COMMANDS and words not in commands:
-                    ctx.fail(f"tribunal {words} was removed; {REMOVED_COMMANDS[words]}")
+                    raise BadInput(f"tribunal {words} was removed; {REMOVED_COMMANDS[words]}")
             command = commands.get(args[0]) if args else None
             if command and command.extra and "--help" not in args:
                 require_extra(args[0], command.extra)
