@@ -56,8 +56,8 @@ async def test_an_endpoint_of_a_dropped_form_is_sent_nothing(database: str) -> N
         added = [await endpoints.add_webhook(store, f"https://hooks.example/{number}") for number in range(3)]
         ids = [webhook_id for webhook_id, _ in added]
         async with store.transaction() as connection:
-            for webhook_id, values in zip(ids, ({"form": "slack"}, {"coop": {"action": "remove"}}), strict=False):
-                await connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values(**values))
+            for webhook_id, column, value in ((ids[0], "form", "slack"), (ids[1], "coop", {"action": "remove"})):
+                await connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values({column: value}))
         listed = await endpoints.list_webhooks(store)
         assert [bool(row["events"]) for row in listed] == [False, False, True]
         async with serving(database, graph="baseline") as client:
