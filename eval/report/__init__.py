@@ -92,13 +92,7 @@ def write_report(
         out.mkdir(parents=True, exist_ok=True)
         for path in (page, text, latex):
             write_whole(path, render_template(f"{path.name}.jinja", held))
-        made = {
-            "transcripts": most,
-            "cluster": cluster,
-            "prices": prices.model_dump(mode="json", exclude_none=True) if prices else None,
-        }
-        held = {**_figures(held), "made": made}
-        write_whole(figures, json.dumps(held, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(figures, json.dumps(_figures(held), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
     return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
