@@ -9,11 +9,12 @@ import typer
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.command_group import Sectioned
+from tribunal.commands.completing import policy_names
 from tribunal.commands.errors import report_write_errors
-from tribunal.commands.options import with_settings
 from tribunal.commands.printing import print_template
-from tribunal.commands.run_options import EPILOG, end_run, print_warning, read_price_table, watch_run, with_posts
+from tribunal.commands.run_options import EPILOG, print_warning, with_posts
 from tribunal.errors import BadInput
+from tribunal.schema import Scheme
 from tribunal.terminal import say_json
 
 app = typer.Typer(
@@ -28,7 +29,6 @@ Labelled = Annotated[
 Tasks = Annotated[Path, typer.Option(metavar="DIR", help="The folder that annotate export wrote.")]
 
 
-@with_settings
 @with_posts
 def export(
     data: Annotated[Path, typer.Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
@@ -38,17 +38,15 @@ def export(
         str | None, typer.Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
     ] = None,
     annotators: Annotated[int, typer.Option(min=1, help="How many people label each post.")] = 3,
-    joint_only: Annotated[
-        bool,
+    policy: Annotated[
+        str,
         typer.Option(
-            "--joint-only",
-            help="Ask people for the joint label alone, and show the model's other two, as in the paper.",
+            metavar="NAME",
+            help="The policy of the categories, or a TOML file.",
+            autocompletion=policy_names,
         ),
-    ] = False,
-    image_model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Who is asked about images alone. Default: --model.")
-    ] = None,
-    no_priors: Annotated[bool, typer.Option("--no-priors", help="Ask no model, so that it leads nobody.")] = False,
+    ] = "h-vli",
+    scheme: Annotated[Scheme, typer.Option(help="Label by category, or only hate or not.")] = "fine",
     inline_images: Annotated[
         bool, typer.Option("--inline-images", help="Put images into the tasks, as data URIs.")
     ] = False,
@@ -56,67 +54,44 @@ def export(
         str | None,
         typer.Option(metavar="TEXT", help="The prefix of a copied image's name. Default: local files."),
     ] = None,
-    in_flight: shared.InFlight = 16,
-    retry: shared.Retry = None,
-    prices: shared.PriceTable = None,
     as_json: shared.AsJson = False,
     *,
-    settings: dict[str, Any],
     posts: dict[str, Any],
 ) -> None:
-    """Ask a model about each post's text alone and image alone, and write tasks for Label Studio.
-
-    The same command on the same folder goes on where it stopped.
-    """
+    """Write the posts as tasks for Label Studio: people label text, image, and both together."""
     from tribunal.eval.annotation.exporting import AnnotationRequest, export_tasks
-    from tribunal.eval.runs.tally import describe_progress
     from tribunal.exports.label_studio import LOCAL_FILES
 
     if inline_images and image_prefix is not None:
         raise BadInput("image_prefix: stands before the name of a copy; leave --inline-images out, or it")
-    if no_priors and (joint_only or image_model):
-        raise BadInput(
-            f"no_priors: {'joint_only' if joint_only else 'image_model'} needs a model; leave one of the two out"
-        )
     wanted = AnnotationRequest(
         data=data,
         dataset=dataset,
         balance=balance,
         **posts,
-        settings=settings,
-        image_model=image_model,
-        priors=not no_priors,
+        settings={"policy": policy, "scheme": scheme},
         annotators=annotators,
-        joint_only=joint_only,
         inline=inline_images,
         prefix=LOCAL_FILES if image_prefix is None else image_prefix,
     )
-    with watch_run(read_price_table(prices), quiet=as_json, in_flight=in_flight, retry=retry) as options:
-        done = export_tasks(wanted, out, options)
-    tallies = done.tallies.values()
+    done = export_tasks(wanted, out)
+    for warning in done.warnings:
+        print_warning(warning)
     if as_json:
         say_json(
             {
                 "out": str(out),
                 "tasks": done.tasks,
-                "priors": {side: dict(counted) for side, counted in done.priors.items()},
-                "calls": sum(each.calls for each in tallies),
-                "tokens": sum(each.tokens for each in tallies),
                 "images_lost": done.images_lost,
                 "images_on_the_web": done.images_on_the_web,
-                "stopped": done.stopped or None,
             }
         )
-    else:
-        if done.images_lost:
-            print_warning(f"{done.images_lost:,} posts are without their image, which can't be read")
-        if done.images_on_the_web:
-            where = "are on the web: annotators' browsers fetch them from there"
-            print_warning(f"{done.images_on_the_web:,} images {where}")
-        priced = options.prices is not None
-        progress = {side: describe_progress(tally, priced=priced) for side, tally in done.tallies.items()}
-        print_template("annotate_export", done=done, progress=progress, annotators=annotators, out=out)
-    end_run(*tallies)
+        return
+    if done.images_lost:
+        print_warning(f"{done.images_lost:,} posts are without their image, which can't be read")
+    if done.images_on_the_web:
+        print_warning(f"{done.images_on_the_web:,} images are on the web: annotators' browsers fetch them from there")
+    print_template("annotate_export", tasks=done.tasks, annotators=annotators, out=out)
 
 
 app.command("export", cls=Sectioned, epilog=EPILOG)(export)
@@ -138,7 +113,7 @@ def write_second_stage(
     if as_json:
         say_json({"out": str(out), "tasks": count, "posts": [each.post.id for each in taken.posts_to_review]})
     else:
-        print_template("annotate_export", done={"tasks": count, "stopped": ""}, progress={}, annotators=None, out=out)
+        print_template("annotate_export", tasks=count, annotators=None, out=out)
 
 
 @app.command("import")

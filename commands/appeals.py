@@ -1,4 +1,4 @@
-"""`tribunal appeals`: decisions of the service that were opened again, and what a person decides on them."""
+"""`tribunal review appeals`: list, show and decide the appeals of the service."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
     from tribunal.service.replica.appeals import Appeals
 
-app = typer.Typer(help="List, show and decide the appeals of tribunal serve.", no_args_is_help=True)
-AppealId = Annotated[str, typer.Argument(metavar="ID", help="The appeal's id, as tribunal appeals list shows it.")]
 _STATUS = ("waiting", "trying", "tried", "decided")
 _PAGE = 200  # appeals that are read at a time
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
-def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Given]]) -> Given:
+def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Result]]) -> Result:
     """Do something with the appeals of a database.
 
     Raises:
@@ -41,16 +39,51 @@ def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Give
         raise BadInput(problem.message) from None
 
 
-@app.command("list")
-def list_appeals(
-    status: Annotated[
-        str | None, typer.Option(help="waiting, trying, tried or decided. Without it: all that aren't decided.")
+def handle_appeals(
+    appeal_id: Annotated[
+        str | None, typer.Argument(metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first.")
     ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."),
+    ] = None,
+    uphold: Annotated[bool, typer.Option("--uphold", help="Decide: the earlier decision remains.")] = False,
+    change: Annotated[
+        str | None,
+        typer.Option(metavar="CATEGORY", help="Decide: another category of the case's policy, by name or number."),
+    ] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Order a new trial that is shown the appeal; a running replica holds it.")
+    ] = False,
+    reviewer: Annotated[
+        str | None, typer.Option(help="Who decides; not the person who decided the case. Required to decide.")
+    ] = None,
+    note: Annotated[str, typer.Option(help="Why. Required with --change.")] = "",
+    clauses: Clauses = None,
+    as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """List appeals, the oldest first: id, case, kind, status, when it was received, and the decision before."""
+    """List, show or decide appeals of the service: --uphold, --change CATEGORY, or --retry and decide afterwards."""
+    actions = {"uphold": uphold, "change": change is not None, "retry": retry}
+    if appeal_id is None:
+        if any(actions.values()):
+            raise BadInput("review appeals: which appeal? Give its id; tribunal review appeals lists them")
+        _list_appeals(status, as_json, database)
+    elif not any(actions.values()):
+        _show_appeal(appeal_id, as_json, database)
+    elif sum(actions.values()) != 1:
+        raise BadInput("review appeals: give one of --uphold, --change CATEGORY and --retry")
+    elif not (reviewer := (reviewer or "").strip()):
+        raise BadInput("review appeals: who decides? Give --reviewer NAME")
+    else:
+        action = next(name for name, chosen in actions.items() if chosen)
+        _decide_appeal(appeal_id, action, f"{reviewer} (operator)", change, note, clauses, as_json, database)
+
+
+def _list_appeals(status: str | None, as_json: bool, database: str | None) -> None:
+    """Print the appeals, the oldest first: id, case, kind, status, time of receipt, and the earlier decision."""
     if status is not None and status not in _STATUS:
-        raise BadInput(f"status: {status}: is none; they are {', '.join(_STATUS)}")
+        raise BadInput(f"--status: unknown status {status!r}; use one of: {', '.join(_STATUS)}")
 
     async def find_rows(appeals: Appeals) -> list[JSON]:
         rows: list[JSON] = []
@@ -64,16 +97,17 @@ def list_appeals(
                 before = page[-1]["id"]
         return sorted(rows, key=lambda row: float(row["created"]))
 
-    print_template("appeals", rows=_with_appeals(database, find_rows))
+    rows = _with_appeals(database, find_rows)
+    if as_json:
+        say_json(rows)
+    elif rows:
+        print_template("appeals", rows=rows)
+    else:
+        say("No appeals.")
 
 
-@app.command("show")
-def show(
-    appeal_id: AppealId,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
-    """Show an appeal: who appeals and why, what was decided before, and what came of a new trial."""
+def _show_appeal(appeal_id: str, as_json: bool, database: str | None) -> None:
+    """Print an appeal: who appeals and why, the earlier decision, and the outcome of a new trial."""
 
     async def read(appeals: Appeals) -> tuple[JSON, JSON | None]:
         row = await appeals.find(appeal_id)
@@ -87,30 +121,21 @@ def show(
         print_template("appeal", row=row, trial=trial)
 
 
-@app.command("decide")
-def decide(
-    appeal_id: AppealId,
-    reviewer: Annotated[str, typer.Option(help="Who decides: another person than the one who decided the case.")],
-    uphold: Annotated[bool, typer.Option("--uphold", help="The decision stands.")] = False,
-    change: Annotated[
-        str | None, typer.Option(metavar="CATEGORY", help="Another category of the case's policy, by name or number.")
-    ] = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Order a new trial that hears the appeal; a running replica holds it.")
-    ] = False,
-    note: Annotated[str, typer.Option(help="Why. Required with --change.")] = "",
-    clauses: Clauses = None,
-    database: Database = None,
+def _decide_appeal(
+    appeal_id: str,
+    action: Any,
+    reviewer: str,
+    category: str | None,
+    note: str,
+    clauses: list[str] | None,
+    as_json: bool,
+    database: str | None,
 ) -> None:
-    """Decide an appeal: uphold the decision, change it, or order a new trial and decide after it."""
-    ways = {"uphold": uphold, "change": change is not None, "retry": retry}
-    if sum(ways.values()) != 1:
-        raise BadInput("decide: give one of --uphold, --change CATEGORY and --retry")
-    action: Any = next(name for name, given in ways.items() if given)
-    who = f"{reviewer.strip()} (operator)"
-    given: Any = {"category": change, "note": note, "clauses": clauses or ()}
-    row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, who, action, **given))
-    if row["status"] == "decided":
+    decision: Any = {"category": category, "note": note, "clauses": clauses or ()}
+    row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, reviewer, action, **decision))
+    if as_json:
+        say_json(row)
+    elif row["status"] == "decided":
         say(f"{row['id']}: {row['result']}: {row['category']}")
     else:
-        say(f"{row['id']}: a new trial is ordered: {row['trial_id']}; decide once it is tried")
+        say(f"{row['id']}: a new trial is ordered: {row['trial_id']}; decide when it has ended")

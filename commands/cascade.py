@@ -11,7 +11,6 @@ import typer
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import print_warning, read_price_table
 from tribunal.commands.shared_options import AsJson, Cluster, RunPrices
-from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say_json
 
 if TYPE_CHECKING:
@@ -72,19 +71,6 @@ def plan_cascade(
             help="One threshold a stage for both verdicts.",
         ),
     ] = False,
-    screening: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The folder of a screening classifier (tribunal screening fit), which becomes the first stage. The "
-            "posts that it was fitted on are left out.",
-        ),
-    ] = None,
-    first_look: Annotated[Path | None, typer.Option(hidden=True)] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="For --screening, of runs without texts: their data set's files."),
-    ] = None,
     prices: RunPrices = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
@@ -99,11 +85,9 @@ def plan_cascade(
     from tribunal.eval.cascade.stages import read_stages
     from tribunal.threshold import counted_as
 
-    if first_look is not None:
-        raise BadInput(f"--first-look: is called --screening now; give --screening {first_look}")
     promise = CascadePromise(agreement, level, of.value, person_accuracy, cost_person, one_threshold)
     table = read_price_table(prices)
-    stages = read_stages(folders, prices=table, cluster=cluster, screener=screening, data=data)
+    stages = read_stages(folders, prices=table, cluster=cluster)
     result = plan_cascade(stages, promise)
     for warning in result["warnings"]:
         print_warning(warning)

@@ -1,4 +1,4 @@
-"""`tribunal cases` and `forget`: find, show and export the verdicts that were kept, and erase their words."""
+"""`tribunal cases`: find, show and export kept cases, and erase their words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tribunal.cases.erasure import ErasureRequest, ErasureResult
     from tribunal.store.engine import Store
 
-app = typer.Typer(help="Find and show the verdicts that were kept.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="The case's id, as the list shows it.")]
 
 
@@ -87,11 +87,33 @@ def list_(
 
 
 @app.command("retry")
-def retry(case_id: CaseId, as_json: AsJson = False, database: Database = None) -> None:
-    """Try a case of a service anew that failed or was cancelled; a replica on the database takes it up."""
+def retry(
+    case_id: CaseId,
+    release: Annotated[
+        bool, typer.Option("--release", help="The process that tries the case is gone, or its clock is ahead.")
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Put a failed or cancelled case of the service back into the queue.
+
+    With --release: take a running case from its process. A case of the service goes back to the queue; resume any
+    other with tribunal review resume.
+    """
     from tribunal.cases.problem import Problem
     from tribunal.cases.retries import retry_case
 
+    if release:
+        from tribunal.cases.leases import release_lease
+        from tribunal.store.audit import Who
+
+        by = Who(who="operator", name=login_name())
+        owner = run_in_store(database, lambda store: release_lease(store, case_id, by))
+        if as_json:
+            say_json({"case": case_id, "taken_from": owner})
+        else:
+            say(f"{case_id}: taken from {owner}")
+        return
     try:
         row = run_in_store(database, lambda store: retry_case(store, case_id))
     except Problem as problem:
@@ -103,10 +125,21 @@ def retry(case_id: CaseId, as_json: AsJson = False, database: Database = None) -
 
 
 @app.command("show")
-def show(case_id: CaseId, as_json: AsJson = False, database: Database = None) -> None:
-    """Show a kept case: the post, what was said, the outcome, and the hashes of what it was decided by."""
+def show(
+    case_id: CaseId,
+    text: Annotated[
+        bool,
+        typer.Option("--text", help="CASE is the hash of a policy, of prompts or of a protocol: print its text."),
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Show a kept case: the post, the debate, the outcome, and the hashes of policy, prompts and protocol."""
     from tribunal.cases.case_search import load_case
 
+    if text:
+        _print_stored_text(case_id, database)
+        return
     row = run_in_store(database, lambda store: load_case(store, case_id))
     if as_json:
         say_json(row)
@@ -120,35 +153,16 @@ def show(case_id: CaseId, as_json: AsJson = False, database: Database = None) ->
     elif record is not None:
         say(f"ended without an outcome: {record.get('cancelled')}")
     print_template("case_row", row=row)
-    say("tribunal cases text SHA prints a policy, the prompts or a protocol in full", aside=True)
+    say("tribunal cases show HASH --text prints a policy, the prompts or a protocol in full", aside=True)
 
 
-@app.command("release")
-def release(case_id: CaseId, database: Database = None) -> None:
-    """Take a case from the process that tries it: its machine is gone, or its clock is ahead.
-
-    A case of the service goes back to its queue; go on with any other by tribunal review resume.
-    """
-    from tribunal.cases.leases import release_lease
-    from tribunal.store.audit import Who
-
-    by = Who(who="operator", name=login_name())
-    owner = run_in_store(database, lambda store: release_lease(store, case_id, by))
-    say(f"{case_id}: taken from {owner}")
-
-
-@app.command("text")
-def text(
-    sha: Annotated[str, typer.Argument(help="The hash of a policy, of prompts or of a protocol, from a case.")],
-    database: Database = None,
-) -> None:
-    """Print the text behind a hash: a policy as its file had it, prompts and a protocol as JSON."""
+def _print_stored_text(sha: str, database: str | None) -> None:
     from tribunal.cases.record_rows import text_of
 
-    found = run_in_store(database, lambda store: text_of(store, sha))
-    if found is None:
-        raise BadInput(f"sha: {sha[:80]!r}: no text is kept under this hash; tribunal cases show names them")
-    say(found, lines=True)
+    stored_text = run_in_store(database, lambda store: text_of(store, sha))
+    if stored_text is None:
+        raise BadInput(f"--text: {sha[:80]!r}: no text is kept under this hash; tribunal cases show CASE names them")
+    say(stored_text, lines=True)
 
 
 @app.command("export")
@@ -201,6 +215,7 @@ def export(
         say(f"{out}: {count_noun(count, 'case')}")
 
 
+@app.command("forget")
 def forget(
     post: Annotated[str | None, typer.Option(metavar="ID", help="Every case of the post with this id.")] = None,
     case: Annotated[str | None, typer.Option(metavar="ID", help="This case.")] = None,

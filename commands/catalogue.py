@@ -9,7 +9,7 @@ import typer
 
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.completing import graph_names, protocol_names
-from tribunal.commands.leaks import check_leaks
+from tribunal.commands.options import flag_of_setting
 from tribunal.commands.printing import print_template
 from tribunal.commands.prompts_compare import compare
 from tribunal.commands.run_options import EPILOG
@@ -28,12 +28,17 @@ def graphs(
         typer.Argument(metavar="[NAME]...", help="The graphs. Default: all.", autocompletion=graph_names),
     ] = None,
 ) -> None:
-    """Draw each graph, its subgraphs included, as Mermaid text; those of installed systems too."""
+    """Draw graphs as Mermaid text, subgraphs included; of a graph that you name, also list the settings."""
     from tribunal.graphs import draw_graph, named_graphs
+    from tribunal.settings import GRAPH_SETTINGS, SETTINGS
 
     known = named_graphs()
     for name in names or known:
         say(f"%% {name}: {known.get(name, '')}\n{draw_graph(name)}", lines=True)
+        if names and name in GRAPH_SETTINGS:
+            heeded = [setting for setting in SETTINGS.values() if not setting.graphs or name in setting.graphs]
+            rows = [(flag_of_setting(each.name), each.default, each.does) for each in heeded]
+            print_table(("setting", "default", "what it does"), rows)
 
 
 def protocols(
@@ -81,14 +86,11 @@ app = typer.Typer(
     help="Prompts: what every role is told. Your own folder replaces them: --prompts FOLDER.",
 )
 
-app.command("leaks")(check_leaks)
-
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of prompts.")]
 
 
-@app.command("list")
-def list_prompts() -> None:
-    """List the prompts: the name of each, who is asked with it, and what for."""
+def _list_prompts() -> None:
+    """List the prompts: name, seat and purpose."""
     from tribunal.prompts.catalogue import CATALOGUE, list_system_prompts
 
     rows = [(name, part.seat, part.says) for name, part in CATALOGUE.items()]
@@ -98,10 +100,17 @@ def list_prompts() -> None:
 
 
 @app.command("show")
-def show_prompt(name: Annotated[str, typer.Argument(metavar="NAME", help="Such as arcade/judge.")]) -> None:
-    """Print one prompt as the file it is."""
+def show_prompt(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Such as arcade/judge. Without it: a list.")
+    ] = None,
+) -> None:
+    """List the prompts, or print the file of one."""
     from tribunal.prompts.catalogue import find_prompt
 
+    if name is None:
+        _list_prompts()
+        return
     say(find_prompt(name), lines=True)
 
 

@@ -83,7 +83,43 @@ class Sectioned(TyperCommand):
         return option.opts[0] if option else f"--set {name}=VALUE"
 
 
-RENAMED_COMMANDS = {"first-look": "screening"}  # commands by the names that they had before
+# Commands of the version before, each with what does its job now.
+# Commands of earlier versions, with the command to use instead.
+REMOVED_COMMANDS = {
+    "appeals": "use tribunal review appeals",
+    "audit head": "use tribunal audit verify",
+    "audit key": "use tribunal audit verify",
+    "audit publish": "use tribunal audit verify",
+    "cases release": "use tribunal cases retry CASE --release",
+    "cases text": "use tribunal cases show HASH --text",
+    "dsa mapping": "use tribunal dsa statements --example-mapping",
+    "evidence list": "use tribunal evidence",
+    "evidence show": "use tribunal evidence POST",
+    "forget": "use tribunal cases forget",
+    "keys": "use tribunal service keys",
+    "metrics": "use tribunal report --tables, or --json",
+    "migrate": "use tribunal service migrate",
+    "perspectives list": "use tribunal perspectives show",
+    "perspectives search": "use tribunal perspectives show NAME --search TEXT",
+    "plan": "use tribunal experiment plan --detect POINTS",
+    "policy export": "a policy is a TOML file; use tribunal policy show",
+    "policy import": "a policy is a TOML file; use tribunal policy show",
+    "precedents list": "use tribunal precedents show",
+    "precedents search": "use tribunal precedents show NAME --search TEXT",
+    "prompts compare": "use tribunal compare",
+    "prompts leaks": "the shipped prompts are checked in CI; there is no command for others",
+    "prompts list": "use tribunal prompts show",
+    "protocols": "use tribunal experiment show",
+    "review release": "use tribunal review claim CASE --release",
+    "screening": "use --set triage=MODEL with a small model, or tribunal cascade plan",
+    "seal": "run.json names everything that a run depends on; tribunal report checks its results",
+    "shadow": "use tribunal compare --log FILE",
+    "sweep": "use tribunal experiment run FILE.toml",
+    "transparency": "use tribunal dsa report",
+    "verify": "tribunal report checks the results of a run when it reads them",
+    "view": "use tribunal report, which writes samples.html; or tribunal export --to inspect",
+    "webhooks": "use tribunal service webhooks",
+}
 
 
 class Command(NamedTuple):
@@ -104,30 +140,46 @@ class Command(NamedTuple):
     shows_rows: bool = False
 
 
-def on_demand(declared: Mapping[str, Command]) -> type[RootGroup]:
-    """Return the class of a group that holds these sub-commands, in this order; each is imported when it is used."""
+def on_demand(groups: Mapping[str, Mapping[str, Command]]) -> type[RootGroup]:
+    """Return the class of a command group whose sub-commands are imported when they are used.
+
+    Args:
+        groups: the sub-commands by their section of the help, in its order.
+    """
+    commands = {name: command for group in groups.values() for name, command in group.items()}
 
     class OnDemand(RootGroup):
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
-            self.commands: Any = dict.fromkeys(declared)  # typer only reads the names
+            self.commands: Any = dict.fromkeys(commands)  # typer only reads the names
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in RENAMED_COMMANDS:
-                ctx.fail(f"{cmd_name}: is called {RENAMED_COMMANDS[cmd_name]} now")
-            return _make_command(cmd_name, declared[cmd_name]) if cmd_name in declared else None
+            return _make_command(cmd_name, commands[cmd_name]) if cmd_name in commands else None
 
         def list_commands(self, ctx: Any) -> list[str]:
-            return list(declared)
+            return list(commands)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            """Write each section with the whole first sentence of every command's help."""
+            for title, group in groups.items():
+                with formatter.section(title):
+                    formatter.write_dl([(name, _first_sentence(self.get_command(ctx, name))) for name in group])
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             """Return the sub-command with its arguments, once the extra that it needs is there."""
-            command = declared.get(args[0]) if args else None
+            for words in (" ".join(args[:1]), " ".join(args[:2])):
+                if words in REMOVED_COMMANDS and words not in commands:
+                    ctx.fail(f"tribunal {words} was removed; {REMOVED_COMMANDS[words]}")
+            command = commands.get(args[0]) if args else None
             if command and command.extra and "--help" not in args:
                 require_extra(args[0], command.extra)
             return super().resolve_command(ctx, args)
 
     return OnDemand
+
+
+def _first_sentence(command: Any) -> str:
+    return str(command.help or "").split("\n\n")[0].partition(". ")[0].replace("\n", " ").removesuffix(".")
 
 
 def _make_command(name: str, declared: Command) -> Any:
@@ -140,9 +192,15 @@ def _make_command(name: str, declared: Command) -> Any:
         alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(found)
     made = typer.main.get_group(alone).commands[name]
     if declared.shows_rows:
-        for each in getattr(made, "commands", {name: made}).values():
-            each.callback = _tell_damaged_rows(each.callback)
+        _tell_damaged_rows_everywhere(made)
     return made
+
+
+def _tell_damaged_rows_everywhere(command: Any) -> None:
+    for each in getattr(command, "commands", {}).values():
+        _tell_damaged_rows_everywhere(each)
+    if not hasattr(command, "commands"):
+        command.callback = _tell_damaged_rows(command.callback)
 
 
 def _tell_damaged_rows(callback: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`tribunal dsa` and `tribunal transparency`: statements of reasons, and the numbers of a transparency report."""
+"""`tribunal dsa`: statements of reasons, and the numbers of a transparency report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tribunal.store.engine import Store
 
 app = typer.Typer(
-    help="Statements of reasons (Digital Services Act, article 17) for the EU Transparency Database.",
+    help="Statements of reasons (DSA, article 17) and the transparency report.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -42,6 +42,14 @@ Attempts = Annotated[int, typer.Option(min=1, max=100, help="How often a batch i
 TOKEN = "TRIBUNAL_DSA_TOKEN"  # noqa: S105  # where it is read from
 
 
+def _print_example_mapping(asked: bool) -> None:
+    if asked:
+        from tribunal.notices.mapping import example_mapping
+
+        say(example_mapping().rstrip(), lines=True)
+        raise typer.Exit
+
+
 @app.command("statements")
 def write_statements(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the batches, of 100 statements at most.")],
@@ -49,8 +57,17 @@ def write_statements(
     until: Until = None,
     mapping: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What the platform did, by category; tribunal dsa mapping prints one."),
+        typer.Option(metavar="FILE", help="What the platform did, by category. See --example-mapping."),
     ] = None,
+    example_mapping: Annotated[
+        bool,
+        typer.Option(
+            "--example-mapping",
+            callback=_print_example_mapping,
+            is_eager=True,
+            help="Print a mapping file to start from, and exit.",
+        ),
+    ] = False,
     visibility: Annotated[
         list[str] | None,
         typer.Option(metavar="VALUE", help="decision_visibility, such as CONTENT_REMOVED; may be given again."),
@@ -98,14 +115,6 @@ def send_(to: To = None, attempts: Attempts = 6, as_json: AsJson = False, databa
 
     register = _open_register(to, attempts)
     _end_with(None, run_in_store(database, lambda store: send_statements(store, register)), as_json=as_json)
-
-
-@app.command("mapping")
-def mapping_() -> None:
-    """Print a mapping to begin with: what the platform did, and on which ground."""
-    from tribunal.notices.mapping import example_mapping
-
-    say(example_mapping().rstrip(), lines=True)
 
 
 @app.command("list")
@@ -183,7 +192,8 @@ def _end_with(made: StatementsMade | None, ended: Counter[str] | None, *, as_jso
     raise typer.Exit(1 if result.get("refused") else 0)
 
 
-def transparency(
+@app.command("report")
+def report_transparency(
     begin: Annotated[datetime, typer.Option("--from", metavar="DATE", formats=DATES, help="Start (UTC).")],
     end: Annotated[
         datetime,
@@ -201,10 +211,7 @@ def transparency(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Write the numbers of a transparency report: decisions, automated share, reversals, times.
-
-    It holds no words of a post.
-    """
+    """Write the transparency report: decisions, automated share, reversals, times. It quotes no post."""
     from tribunal.files import write_whole
     from tribunal.service.replica.figures import TimeSpan
     from tribunal.service.replica.transparency import FORMATS, render_transparency

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from tribunal.retrievers.web.archive import Archive, Trail
     from tribunal.schema import JSON
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Show what was searched, read, kept and decided on the way to a verdict.",
-)
 File = Annotated[
     Path | None,
     typer.Option("--archive", metavar="FILE", help="The archive file. Default: the one in the data folder."),
@@ -29,26 +25,34 @@ File = Annotated[
 Result = TypeVar("Result")
 
 
-@app.command("show")
-def show(
+LATEST = "latest"
+
+
+def evidence(
     post: Annotated[
-        str | None, typer.Argument(metavar="[POST_ID]", help="The id of a post or of a run. Default: the latest run.")
+        str | None,
+        typer.Argument(
+            metavar="[POST]", help="The id of a post or of a run, or latest. Without it: a list of the runs."
+        ),
     ] = None,
     archive: File = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what led to a post's verdict: thoughts, queries, hits, pages, passages, judgements, citations."""
-    trail = asyncio.run(_read_archive(archive, lambda opened: opened.load_trail(post)))
+    """Show what was searched, read, kept and decided on the way to a verdict."""
+    if post is None:
+        _list_runs(archive, as_json)
+        return
+    trail = asyncio.run(_read_archive(archive, lambda opened: opened.load_trail(None if post == LATEST else post)))
     if as_json:
         say_json(trail.model_dump(mode="json"), indent=2)
     else:
         print_template("evidence", **_trail_values(trail))
 
 
-@app.command("list")
-def list_(archive: File = None) -> None:
+def _list_runs(archive: Path | None, as_json: bool) -> None:
     """List the archived runs, the latest last."""
     runs = asyncio.run(_read_archive(archive, lambda opened: opened.list_overviews()))
+    names = ("post", "run", "began", "searches", "pages", "verdict")
     rows = [
         (
             each.run.post_id, each.run.id, format_date(each.run.started), each.searches, each.pages,
@@ -56,7 +60,10 @@ def list_(archive: File = None) -> None:
         )
         for each in runs
     ]  # fmt: skip
-    print_table(("post", "run", "began", "searches", "pages", "verdict"), rows, whole="run")
+    if as_json:
+        say_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        print_table(names, rows, whole="run")
 
 
 async def _read_archive(file: Path | None, read: Callable[[Archive], Awaitable[Result]]) -> Result:

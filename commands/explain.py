@@ -57,7 +57,7 @@ def explain(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --for poster: what was done, by category, and the redress; tribunal dsa mapping prints one.",
+            help="With --for poster: the measure and the redress, by category. See tribunal dsa statements --help.",
         ),
     ] = None,
     text: Annotated[

@@ -24,43 +24,41 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON, Record
 
 EPILOG = """\b
-Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
-(tribunal review). Also 4: the verdict is printed, and could not be kept (--keep), or put before a person (--review).
-Stopped: 130 by Ctrl-C, 143 by SIGTERM."""
+Exit status: 0 verdict, 2 wrong usage or input, 3 refusal, 4 failure (also: the
+verdict could not be kept), 5 a person has to decide (tribunal review).
+More: tribunal graphs NAME, docs/settings.md"""
 
 
 @with_settings
 def judge(
     text: Annotated[
-        str | None, typer.Argument(help="The text of the post; without it, or as -, it is read from standard input.")
+        str | None, typer.Argument(help="The text of the post. Without it, or as -: standard input.")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(help="The image of the post: a path, a URL, a data URI, or - for standard input.")
+        str | None, typer.Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")
     ] = None,
     graph: Graph = "tribunal",
-    post_id: Annotated[str | None, typer.Option("--id", help="What to call the post in the record.")] = None,
+    post_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="The post's id in the record.")] = None,
     earlier: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="An earlier post of the conversation; once for each, the oldest first."),
+        typer.Option(metavar="TEXT", help="An earlier post, oldest first. Can be repeated."),
     ] = None,
     author: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Who posted it, by your id; a kept case has a keyed hash of it, and no more."),
+        typer.Option(metavar="ID", help="The author's id, kept only as a keyed hash."),
     ] = None,
     as_json: AsJson = False,
-    trace: Annotated[bool, typer.Option(help="Show every prompt and raw answer, on standard error.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Print every prompt and raw answer.")] = False,
     explain: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page that explains the outcome (.html, .md or .json)."),
+        typer.Option(metavar="FILE", help="Write an explanation as .html, .md or .json."),
     ] = None,
     keep: Keep = None,
     keep_text: KeepText = None,
     database: KeepIn = None,
     wait_for_server: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME", help="Wait so long for a model's server that is down or starting (10m). Default: 0."
-        ),
+        typer.Option(metavar="TIME", help="Wait for a server that is down, such as 10m."),
     ] = None,
     *,
     settings: dict[str, Any],

@@ -3,51 +3,46 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from tribunal.commands.completing import graph_names, perspective_list, perspective_names, policy_names, precedent_names
+from tribunal.commands.completing import graph_names, perspective_list, policy_names
 from tribunal.errors import BadInput
-from tribunal.settings import SECTIONS, SETTINGS, EverySetting, describe_setting
+from tribunal.settings import EverySetting
 from tribunal.text import parse_json, parse_toml
 
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
 BY_SEAT = ("seats", "temperatures")
-GRAPH = (
-    "The graph: one of those that tribunal graphs draws, an installed system, or a pipeline of your own as "
-    "file.py:graph or module:graph."
-)
-Graph = Annotated[str, typer.Option(help=GRAPH, autocompletion=graph_names)]
-# The settings that most people set. Their options stand together, before the sections of the others.
-COMMON = ("model", "policy", "rounds", "web", "perspectives", "review")
-COMMON_SECTION = "Common settings"
-# What a shell completes the values of some settings with.
-_NAMES: dict[str, Callable[[str], list[str]]] = {
-    "policy": policy_names,
-    "perspectives": perspective_list,
-    "leave_out": perspective_names,
-    "precedents": precedent_names,
+GRAPH = "A graph of tribunal graphs, or your own as file.py:graph or module:graph."
+Graph = Annotated[str, typer.Option(metavar="GRAPH", help=GRAPH, autocompletion=graph_names)]
+# The settings that most people change: each has an option, with the metavar of its value. `--set` sets the rest.
+OPTIONS: dict[str, str | None] = {
+    "model": "MODEL",
+    "seats": "NAME=MODEL",
+    "policy": "NAME|FILE",
+    "prompts": "FOLDER",
+    "scheme": "fine|binary",
+    "rounds": "N",
+    "web": None,
+    "perspectives": "NAME,…",
+    "threshold": "NUMBER|FILE",
+    "review": None,
 }
-# The settings that have an option of their own; the others are given by --set.
-OWN = [name for name, each in SETTINGS.items() if each.option]
-# Options that are named otherwise than their setting.
-_FLAGS = {"seats": ("--seat",), "temperatures": ("--temperature",)}
-# Options that take several names, separated by commas.
-_LISTS = ("perspectives", "views", "review_rule")
-# --threshold takes a number or a file, each a setting of its own.
+SETTINGS_SECTION = "Settings"
+# Names that a shell completes.
+_COMPLETIONS: dict[str, Callable[[str], list[str]]] = {"policy": policy_names, "perspectives": perspective_list}
+_FLAGS = {"seats": "--seat"}  # the other options are named like their setting
+# --threshold takes a number or a file; a file is a setting of its own.
 _SHARED = {"threshold_file": "--threshold FILE"}
-# A command runs to its end: nobody could go on from a stop.
+# Only a server can resume a run that stopped, so a command has no option for it.
 _STUDIO_ONLY = ("stops",)
-_OTHERS = [name for name in SETTINGS if name not in OWN and name not in (*_SHARED, *_STUDIO_ONLY)]
 _SET = typer.Option(
     "--set",
     metavar="NAME=VALUE",
-    rich_help_panel="Every setting",
-    help="Any setting by its name, such as window_tokens=1000 or seats.judge=openai:gpt-5. VALUE is text, or a number, "
-    f"a list or a table in TOML or JSON. May be given again. Only this way: {', '.join(_OTHERS)}.",
+    rich_help_panel=SETTINGS_SECTION,
+    help="Any other setting (tribunal graphs NAME lists them).",
 )
 
 
@@ -120,56 +115,57 @@ def extend_options(command: Callable[..., None], parameter: str, parse: Callable
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of the settings beside its own; it is given what they set as `settings`."""
+    """Add the options of the settings to a command, which gets their values as `settings`."""
     return extend_options(command, "settings", _parse_options)
 
 
 def _option(name: str) -> Any:
-    setting = SETTINGS[name]
     return typer.Option(
-        *_flags(name),
-        metavar=setting.option if isinstance(setting.option, str) and not setting.option.startswith("-") else None,
-        help=help_of_setting(name),
-        rich_help_panel=COMMON_SECTION if name in COMMON else setting.section,
+        flag_of_setting(name),
+        metavar=OPTIONS[name],
+        help=_SHORT_HELP[name],
+        rich_help_panel=SETTINGS_SECTION,
         show_default=False,
-        autocompletion=_NAMES.get(name),
+        autocompletion=_COMPLETIONS.get(name),
     )
 
 
-def _kind_of(declared: Any) -> Any:
-    """Return the type of a setting's option: a number or a switch as it is, and whatever else as text."""
-    kinds = {*(get_args(declared) or (declared,))} & {bool, int, float}
-    return kinds.pop() if kinds and get_origin(declared) is not dict else str
+# The help of a command has a line for each; `tribunal graphs NAME` and docs/settings.md have the whole description.
+_SHORT_HELP = {
+    "model": "The model of every seat, or several with commas.",
+    "seats": "A model for one seat. Can be repeated.",
+    "policy": "A shipped policy, or a TOML file.",
+    "prompts": "A folder of your own prompts.",
+    "scheme": "Labels: categories, or hateful and not.",
+    "rounds": "Debate rounds, at most.",
+    "web": "Look the post up on the web.",
+    "perspectives": "The perspectives to ask, or all.",
+    "threshold": "Verdicts below it are uncertain.",
+    "review": "Stop for a person if the model is unsure.",
+}
 
 
-# --threshold takes a file too.
-OPTION_TYPES: dict[str, Any] = {name: _kind_of(kind) for name, kind in get_type_hints(EverySetting).items()}
-OPTION_TYPES |= {"threshold": str, **dict.fromkeys(_FLAGS, list[str])}
+def _type_of_option(name: str) -> Any:
+    """Return the type of a setting's option: a number or a switch as declared, otherwise text."""
+    if name == "threshold":  # takes a file too
+        return str
+    if name == "seats":
+        return list[str]
+    declared = _DECLARED_TYPES[name]
+    types = {*(get_args(declared) or (declared,))} & {bool, int, float}
+    return types.pop() if types else str
 
 
-def _flags(name: str) -> tuple[str, ...]:
-    """Return the flags of a setting's own option. One that is off by default has none to turn it off."""
-    option = SETTINGS[name].option
-    if isinstance(option, str) and option.startswith("-"):
-        return tuple(option.split(","))
-    return _FLAGS.get(name) or (f"--{name.replace('_', '-')}",)
+_DECLARED_TYPES: dict[str, Any] = get_type_hints(EverySetting)
 
 
 def flag_of_setting(name: str) -> str:
-    """Return how a setting is given: by an option of its own, or by --set; or in Studio alone."""
+    """Return how a setting is given: by an option of its own, by --set, or only in Studio."""
     if name in _STUDIO_ONLY:
         return "in Studio"
-    if name not in OWN:
-        return _SHARED.get(name, f"--set {name}")
-    return _flags(name)[0].partition("/")[0]
-
-
-def help_of_setting(name: str) -> str:
-    """Return a setting's description, with the options for the names of other settings."""
-    words = describe_setting(name)
-    if name == "threshold":
-        words += f" FILE: {SETTINGS['threshold_file'].does}"
-    return re.sub(r"`(\w+)`", lambda named: flag_of_setting(named[1]), words)
+    if name in OPTIONS:
+        return _FLAGS.get(name, f"--{name}")
+    return _SHARED.get(name, f"--set {name}")
 
 
 def parse_pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
@@ -187,24 +183,18 @@ def parse_pairs(given: list[str] | None, option: str, form: str) -> dict[str, st
     return pairs
 
 
-def _parse_options(*, set: list[str] | None, **own: Any) -> dict[str, Any]:
+def _parse_options(*, set: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the fields of `Context` that the options set.
 
     Raises:
-        BadInput: an option is not of its form, or one setting is given in two ways.
+        BadInput: an option has a malformed value, or a setting is given twice.
     """
-    settings: dict[str, Any] = {**own, "seats": parse_pairs(own["seats"], "seat", "NAME=PROVIDER:MODEL")}
-    settings["temperatures"] = {}
-    for name, value in parse_pairs(own["temperatures"], "temperature", "NAME=NUMBER").items():
+    settings: dict[str, Any] = {**options, "seats": parse_pairs(options["seats"], "seat", "NAME=PROVIDER:MODEL")}
+    if options["perspectives"]:
+        settings["perspectives"] = [name.strip() for name in options["perspectives"].split(",")]
+    if options["threshold"] is not None:
         try:
-            settings["temperatures"][name] = float(value)
-        except ValueError as error:
-            raise BadInput(f"temperature: {name}={value}: {value!r} is not a number") from error
-    for name in _LISTS:
-        settings[name] = [each.strip() for each in own[name].split(",")] if own[name] else None
-    if own["threshold"] is not None:
-        try:
-            settings["threshold"] = float(own["threshold"])
+            settings["threshold"] = float(options["threshold"])
         except ValueError:
             settings["threshold_file"] = settings.pop("threshold")
     settings = {name: value for name, value in settings.items() if value not in (None, {})}
@@ -216,9 +206,8 @@ def _parse_options(*, set: list[str] | None, **own: Any) -> dict[str, Any]:
 
 
 def _option_parameters() -> list[inspect.Parameter]:
-    """Return the options of the settings, the common ones first, and --set."""
-    others = [name for section in SECTIONS.values() for name in section if name in OWN and name not in COMMON]
-    options: dict[str, Any] = {name: Annotated[OPTION_TYPES[name] | None, _option(name)] for name in (*COMMON, *others)}
+    """Return the options of the settings, and --set."""
+    options: dict[str, Any] = {name: Annotated[_type_of_option(name) | None, _option(name)] for name in OPTIONS}
     options["set"] = Annotated[list[str] | None, _SET]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter(name, keyword, default=None, annotation=each) for name, each in options.items()]

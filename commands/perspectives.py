@@ -1,4 +1,4 @@
-"""`tribunal perspectives`: build, list, show and search the labelled texts that perspectives look up."""
+"""`tribunal perspectives`: build, show and search the labelled texts that perspectives look up."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Perspectives: labelling criteria, and the labelled texts that PREDICT's agents look up by them.",
+    help="Labelling criteria with labelled texts, for PREDICT and the court.",
 )
 
 Name = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        metavar="NAME", help="A perspective's name, TOML file, or index folder.", autocompletion=perspective_names
+        metavar="[NAME]",
+        help="A perspective's name, TOML file, or index folder. Without it: a list.",
+        autocompletion=perspective_names,
     ),
 ]
 
@@ -71,8 +73,7 @@ def build(
     print_template("perspective", part="built", manifest=manifest, folder=str(folder))
 
 
-@app.command("list")
-def list_() -> None:
+def _list_perspectives() -> None:
     """List the perspectives, which of them can be used, and each index's folder."""
     from tribunal.retrievers.perspectives.store import list_perspectives
 
@@ -106,8 +107,25 @@ def _perspective_row(name: str, folders: dict[str, Path]) -> tuple[str | None, .
 
 
 @app.command("show")
-def show(name: Name) -> None:
-    """Check every file of a perspective's index against its hash, and show index and criterion."""
+def show(
+    name: Name = None,
+    search: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Show the labelled texts nearest to this text.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many texts --search shows.")] = 3,
+    embedding: Annotated[
+        str | None, typer.Option(help="With --search: the embedding that the index must have been built with.")
+    ] = None,
+) -> None:
+    """List the perspectives; or show one: its criterion and its index, every file checked against its hash."""
+    if name is None:
+        if search is not None:
+            raise BadInput("--search: which perspective? Give its name: tribunal perspectives show NAME --search TEXT")
+        _list_perspectives()
+        return
+    if search is not None:
+        _print_nearest_texts(name, search, k, embedding)
+        return
     from tribunal.retrievers.perspectives.store import open_index, resolve_perspective
 
     perspective, folder = resolve_perspective(name)
@@ -119,16 +137,7 @@ def show(name: Name) -> None:
     print_template("perspective", part="index", manifest=store.manifest, folder=str(folder))
 
 
-@app.command("search")
-def search(
-    name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to look for.")],
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many.")] = 3,
-    embedding: Annotated[
-        str | None, typer.Option(help="The embedding that the index must have been built with.")
-    ] = None,
-) -> None:
-    """Show the labelled texts nearest to a text, without equal ones."""
+def _print_nearest_texts(name: str, text: str, k: int, embedding: str | None) -> None:
     from tribunal.retrievers.perspectives.store import open_store
     from tribunal.schema import Example
 

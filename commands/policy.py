@@ -15,7 +15,6 @@ from tribunal.commands.options import GRAPH, with_settings
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import EPILOG, end_run, read_price_table, report_output_errors, watch_run
 from tribunal.commands.shared_options import AsJson, InFlight, PriceTable, Retry, Yes
-from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class _Showing(TyperGroup):
 app = typer.Typer(
     name="policy",
     cls=_Showing,
-    help="Print a policy, try a new one on cases that people decided, or read and write gpt-oss-safeguard's.",
+    help="Print a policy, or try a new one on cases that people decided.",
     rich_markup_mode=None,
 )
 
@@ -63,65 +62,6 @@ def show(
     own = "" if shipped else read_text(Path(name).expanduser())
     text = files("tribunal.prompts").joinpath(f"policies/{name}.toml").read_text("utf-8") if shipped else own
     say(text.removesuffix("\n"), lines=True)
-
-
-@app.command("import")
-def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A policy for gpt-oss-safeguard, in Markdown.")],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The TOML file to write, new. Default: print it.")
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(help="A protected group; may be given again. Default: those of the file's definitions."),
-    ] = None,
-    name: Annotated[str, typer.Option(help="What records call the policy. Default: the file's title.")] = "",
-) -> None:
-    """Make a policy of clauses from a policy that was written for gpt-oss-safeguard."""
-    from tribunal.files import read_text
-    from tribunal.prompts.safeguard_policy import import_markdown_policy
-
-    try:
-        text = read_text(file.expanduser())
-    except (OSError, ValueError) as error:
-        raise BadInput(f"file: {file}: {getattr(error, 'strerror', None) or error}; give a Markdown file") from error
-    try:
-        made = import_markdown_policy(text, groups=group or (), name=name)
-    except BadInput as error:
-        raise BadInput(f"file: {file}: {error}") from error
-    _write_new(out, made.text)
-    if made.left_out:
-        say(f"left out, since a policy here has no such part: {', '.join(made.left_out)}", aside=True)
-
-
-@app.command("export")
-def export(
-    name: Annotated[str, typer.Argument(help="A shipped policy, or a TOML file.", autocompletion=policy_names)],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The Markdown file to write, new. Default: print it.")
-    ] = None,
-) -> None:
-    """Write a policy as gpt-oss-safeguard takes it for its system message, in Markdown."""
-    from tribunal.prompts.policy import load_policy
-    from tribunal.prompts.safeguard_policy import export_markdown_policy
-
-    _write_new(out, export_markdown_policy(load_policy(name)))
-
-
-def _write_new(out: Path | None, text: str) -> None:
-    """Write a text to a new file, or print it."""
-    from tribunal.files import write_whole
-
-    if out is None:
-        say(text.removesuffix("\n"), lines=True)
-        return
-    if out.exists():
-        raise BadInput(f"out: {out}: is there already; give a new name")
-    try:
-        write_whole(out, text)
-    except OSError as error:
-        raise BadInput(f"out: {out}: can't be written: {error.strerror or error}") from error
-    say(str(out))
 
 
 @with_settings

@@ -1,4 +1,4 @@
-"""`tribunal precedents`: build, list, show and search the cases that people decided."""
+"""`tribunal precedents`: build, show and search stores of cases that people decided."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Precedents: cases that people decided. The court is shown those most like the post.",
+    help="Cases that people decided, shown to the court of a similar post.",
 )
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A store's name, or its folder.", autocompletion=precedent_names)
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="A store's name, or its folder. Without it: a list.", autocompletion=precedent_names
+    ),
 ]
 
 
@@ -125,8 +128,7 @@ async def _read(source: str, database: str | None) -> tuple[list[DecidedCase], C
     return [each for each in found if each is not None], note
 
 
-@app.command("list")
-def list_(as_json: AsJson = False) -> None:
+def _list_stores(as_json: bool) -> None:
     """List the stores of the data folder."""
     from tribunal.retrievers.precedents.store import PrecedentManifest, list_stores, precedents_folder
 
@@ -152,38 +154,44 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command("show")
 def show(
-    name: Name,
-    case: Annotated[str | None, typer.Option(metavar="ID", help="Show this case of it, as a record names it.")] = None,
+    name: Name = None,
+    case: Annotated[str | None, typer.Option(metavar="ID", help="Show this case in full.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Show the cases nearest to this post.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many cases --search shows.")] = 3,
+    post_id: Annotated[
+        str, typer.Option(metavar="ID", help="With --search: the post's id, whose own cases are left out.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check every file of a store against its hash, and show what it holds; or show one case in full."""
+    """List the stores; or show one, every file checked against its hash; or one of its cases."""
     from tribunal.retrievers.precedents.store import open_store
 
+    if name is None:
+        if search is not None or case is not None:
+            option = "--search" if search is not None else "--case"
+            raise BadInput(f"{option}: which store? Give its name: tribunal precedents show NAME {option} …")
+        _list_stores(as_json)
+        return
+    if search is not None:
+        _print_nearest_cases(name, search, k, post_id, as_json)
+        return
     store = open_store(name)
     store.verify()
     if case is not None:
-        found = next((each for each in store if each.case == case), None)
-        if found is None:
+        decided_case = next((each for each in store if each.case == case), None)
+        if decided_case is None:
             raise BadInput(f"case: {case[:80]!r}: {store.name} holds none of this id; it may have been forgotten")
         if as_json:
-            say_json(found._asdict())
+            say_json(decided_case._asdict())
         else:
-            print_template("precedents", part="cases", cases=[(None, found)])
+            print_template("precedents", part="cases", cases=[(None, decided_case)])
     elif as_json:
         say_json({**store.manifest.dump(), "sha": store.fingerprint, "folder": str(store.folder)})
     else:
         print_template("precedents", part="store", m=store.manifest, store=store, folder=str(store.folder))
 
 
-@app.command("search")
-def search(
-    name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The post to look for.")],
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many.")] = 3,
-    post_id: Annotated[str, typer.Option(help="The id of the post, whose own cases are left out.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Show the decided cases that are nearest to a post, without the post's own."""
+def _print_nearest_cases(name: str, text: str, k: int, post_id: str, as_json: bool) -> None:
     from tribunal.retrievers.precedents.store import open_precedents
 
     async def find_cases() -> list[NearestCase]:

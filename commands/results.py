@@ -44,12 +44,11 @@ def metrics(
 
 def print_metrics(measured: JSON) -> None:
     """Print the headline of a run beside the measures that count errors, in percent."""
-    from tribunal.eval.measures.metrics import fitted_on_in_words
     from tribunal.eval.measures.scores import MEASURES
     from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
 
     empty = warn_of_empty_reasons(measured["empty_reasons"])
-    warnings = [empty, warn_of_mixed_formats(measured["rungs"]), fitted_on_in_words(measured)]
+    warnings = [empty, warn_of_mixed_formats(measured["rungs"])]
     print_template("metrics", part="head", m=measured, warnings=filter(None, warnings))
     rows = []
     for name in MEASURES:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tribunal.commands.appeals import handle_appeals
 from tribunal.commands.database import (
     epoch_seconds,
     filter_from_options,
@@ -134,26 +135,21 @@ def resume(thread: Thread, as_json: AsJson = False, database: Database = None) -
 def claim(
     thread: Thread,
     minutes: Annotated[float, typer.Option(min=1, max=1440, help="For how long.")] = 15,
+    release: Annotated[bool, typer.Option("--release", help="Give the claim back.")] = False,
     reviewer: Reviewer = None,
     database: Database = None,
 ) -> None:
-    """Claim a case, so that nobody else decides it meanwhile, here or at the desk; claim it again to keep it longer."""
+    """Claim a case, so that nobody else decides it, here or at the desk. Claim it again to keep it longer."""
     from tribunal.store.audit import Who
 
     name = reviewer or login_name()
     by = Who(who="operator", name=name)
+    if release:
+        run_in_docket(database, lambda docket: docket.waiting.release(thread, name, by))
+        say(f"{thread} is free again")
+        return
     run_in_docket(database, lambda docket: docket.waiting.claim(thread, name, minutes * 60, by))
     say(f"{thread} is yours for {minutes:g} min")
-
-
-@app.command("release")
-def release(thread: Thread, reviewer: Reviewer = None, database: Database = None) -> None:
-    """Give a claim back."""
-    from tribunal.store.audit import Who
-
-    name = reviewer or login_name()
-    run_in_docket(database, lambda docket: docket.waiting.release(thread, name, Who(who="operator", name=name)))
-    say(f"{thread} is free again")
 
 
 def _end_with(record: Record, as_json: bool) -> None:
@@ -326,3 +322,6 @@ async def _carry_out(chosen: list[LabelledCase], service: str | None, database: 
 
         return await decide_at_service(service, setting("TRIBUNAL_KEY") or "", chosen)
     return await decide_in_docket(chosen, database)
+
+
+app.command("appeals")(handle_appeals)

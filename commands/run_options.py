@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -42,8 +42,12 @@ def with_engine(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parse_engine(
     engine: Annotated[
-        Literal["embedded", "ray"] | None,
-        _option(help="What decides the posts: this machine's own processes (embedded, the default), or a Ray cluster."),
+        str | None,
+        _option(
+            metavar="embedded|ray[=HOST:PORT]",
+            help="Where posts are decided: processes of this machine (embedded, the default), or a Ray cluster: one "
+            "of its own, or the one at HOST:PORT or auto.",
+        ),
     ] = None,
     workers: Annotated[
         int | None,
@@ -51,9 +55,6 @@ def _parse_engine(
             "--workers", min=1, max=256,
             help="How many processes decide posts, sharing --concurrency. Default: 1; of Ray, what its cluster holds.",
         ),
-    ] = None,
-    address: Annotated[
-        str | None, _option(metavar="HOST:PORT|auto", help="With --engine ray: the cluster. Default: one of its own.")
     ] = None,
     run_max_calls: Annotated[
         int | None, _option(min=1, help="How many calls the whole run may make, in all its starts and processes.")
@@ -81,16 +82,17 @@ def _parse_engine(
     """Return the engine, the limits and the failures that stop a run, by name.
 
     Raises:
-        BadInput: an address is given, and no engine that has one.
+        BadInput: an option has an unknown or malformed value.
     """
     from tribunal.eval.runs.job import FIRST_FAILURES, RunEngine
     from tribunal.eval.runs.prices import RunLimits
 
-    if address is not None and engine != "ray":
-        raise BadInput(f"address: {address}: is that of a Ray cluster; give --engine ray with it")
+    engine_name, _, address = (engine or "embedded").partition("=")
+    if engine_name not in ("embedded", "ray") or (address and engine_name != "ray"):
+        raise BadInput(f"--engine: unknown engine {engine!r}; use one of: embedded, ray, ray=HOST:PORT")
     limits = RunLimits(run_max_calls, run_max_tokens, run_max_cost)
     most = FIRST_FAILURES if stop_after_failures is None else stop_after_failures
-    chosen = RunEngine(engine or "embedded", workers, address)
+    chosen = RunEngine(engine_name, workers, address or None)
     wait = parse_wait(wait_for_server)
     return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}
 

@@ -36,8 +36,7 @@ Keep = Annotated[
         "--keep/--no-keep",
         show_default=False,
         rich_help_panel=KEEPING_SECTION,
-        help="Keep the verdict in the database, where tribunal cases finds it. Default: what TRIBUNAL_KEEP says (yes, "
-        "no, no-text); without that, only with --review.",
+        help="Keep the case for tribunal cases. Default: TRIBUNAL_KEEP, else only with --review.",
     ),
 ]
 KeepText = Annotated[
@@ -46,8 +45,7 @@ KeepText = Annotated[
         "--keep-text/--no-keep-text",
         show_default=False,
         rich_help_panel=KEEPING_SECTION,
-        help="Keep the words of the post and of the debate, too. Without them, a hash of the post is kept, with the "
-        "decision, the models and who decided. Default: yes.",
+        help="Keep the words too, not only their hash. Default: yes.",
     ),
 ]
 KeepIn = Annotated[
@@ -58,7 +56,7 @@ KeepIn = Annotated[
         metavar="URL",
         show_default=False,
         rich_help_panel=KEEPING_SECTION,
-        help=_DATABASE,
+        help="postgresql://… Default: a SQLite file.",
     ),
 ]
 

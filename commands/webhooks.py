@@ -1,4 +1,4 @@
-"""`tribunal webhooks`: where the service sends word of cases that end, and what could not be sent."""
+"""`tribunal service webhooks`: where the service sends word of cases that end, and what could not be sent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from tribunal.store.engine import Store
 
 app = typer.Typer(help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True)
-_PAGE = 200  # dead messages that are read at a time
+_PAGE = 200  # failed messages that are read at a time
 _TIMEOUT = 20.0  # seconds that a test may take
-WebhookId = Annotated[str, typer.Argument(metavar="ID", help="The webhook's id, as tribunal webhooks list shows it.")]
+WebhookId = Annotated[
+    str, typer.Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it.")
+]
 
 
 @app.command("add")
@@ -29,96 +31,47 @@ def add_webhook(
         list[str] | None,
         typer.Option(
             help="case.decided, case.pending, case.appealed, case.escalated, case.expiring, case.failed, …; may be "
-            "given several times. Without it: all; with --slack those four that a person should look at."
+            "given several times. Default: all."
         ),
     ] = None,
     with_record: Annotated[
         bool,
-        typer.Option(
-            "--with-record", help="Send the whole record, with the words of the post; with --slack the post's text."
-        ),
+        typer.Option("--with-record", help="Send the whole record, with the words of the post."),
     ] = False,
-    slack: Annotated[
-        bool,
-        typer.Option("--slack", help="Write as incoming webhooks of Slack, Mattermost and others like them take it."),
-    ] = False,
-    coop: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ITEM_TYPE:ACTION",
-            help="Send ROOST Coop's callbacks: the ids of the item type and of the action on hateful posts.",
-        ),
-    ] = None,
     http: Annotated[bool, typer.Option("--http", help="Accept an address without TLS.")] = False,
     database: Database = None,
 ) -> None:
     """Add a webhook and print the secret that signs its messages. It is shown only once."""
-    from tribunal.cases.outbox import CoopTarget
     from tribunal.service.replica import webhooks as endpoints
 
-    item_type, _, action = (coop or "").partition(":")
-    if coop is not None and not (item_type and action):
-        raise BadInput(f"coop: {coop}: is no pair; write ITEM_TYPE:ACTION, such as comment:remove")
-    target = CoopTarget(item_type=item_type, action=action) if coop is not None else None
     webhook_id, secret = run_in_store(
         database,
-        lambda store: endpoints.add_webhook(
-            store,
-            url,
-            event or None,
-            with_record=with_record,
-            coop=target,
-            http=http,
-            form="slack" if slack else "plain",
-        ),
+        lambda store: endpoints.add_webhook(store, url, event or None, with_record=with_record, http=http),
     )
     say(f"{webhook_id} added. Its secret:", aside=True)
     say(secret)
 
 
 @app.command("list")
-def list_webhooks(database: Database = None) -> None:
+def list_webhooks(
+    failed: Annotated[
+        bool, typer.Option("--failed", help="List the messages that could not be delivered instead.")
+    ] = False,
+    database: Database = None,
+) -> None:
     """List the webhooks: id, address, types, with or without the record, date, and whether disabled."""
     from tribunal.service.replica import webhooks as endpoints
 
+    if failed:
+        _list_failed_messages(database)
+        return
     for row in run_in_store(database, endpoints.list_webhooks):
         record = "with record" if row["with_record"] else "without record"
-        record = "in Coop's form" if row["coop"] else f"in Slack's form, {record}" if row["form"] == "slack" else record
         since, state = format_date(row["created"]), "disabled" if row["disabled"] else "active"
         say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
 
 
-@app.command("remove")
-def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
-    """Remove a webhook, and every message that waits for it."""
-    from tribunal.service.replica import webhooks as endpoints
-
-    run_in_store(database, lambda store: endpoints.remove_webhook(store, webhook_id))
-    say(f"{webhook_id} removed")
-
-
-@app.command("enable")
-def enable_webhook(webhook_id: WebhookId, database: Database = None) -> None:
-    """Send again to a webhook that answered 410 and was disabled for it."""
-    from tribunal.service.replica import webhooks as endpoints
-
-    run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
-    say(f"{webhook_id} enabled")
-
-
-@app.command("test")
-def try_webhook(webhook_id: WebhookId, database: Database = None) -> None:
-    """Send one message of the type webhook.test and print the answer. Exit status 1: it was not accepted."""
-    from tribunal.service.replica.webhooks import send_test_message
-
-    answer = run_in_store(database, lambda store: send_test_message(store, webhook_id, _TIMEOUT))
-    say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
-    if answer.error is not None:
-        raise typer.Exit(1)
-
-
-@app.command("dead")
-def list_dead_messages(database: Database = None) -> None:
+def _list_failed_messages(database: str | None) -> None:
     """List the messages that could not be delivered: id, webhook, type, case, attempts, time, and error."""
     from tribunal.cases.outbox import Outbox
 
@@ -134,16 +87,45 @@ def list_dead_messages(database: Database = None) -> None:
     run_in_store(database, print_messages)
 
 
-@app.command("replay")
-def replay_messages(
-    message_id: Annotated[str | None, typer.Argument(metavar="ID", help="A dead message.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All dead messages of enabled webhooks.")] = False,
+@app.command("remove")
+def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
+    """Remove a webhook, and every message that waits for it."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    run_in_store(database, lambda store: endpoints.remove_webhook(store, webhook_id))
+    say(f"{webhook_id} removed")
+
+
+@app.command("test")
+def try_webhook(
+    webhook_id: WebhookId,
+    enable: Annotated[
+        bool, typer.Option("--enable", help="Enable it again first: it answered 410 and was disabled.")
+    ] = False,
     database: Database = None,
 ) -> None:
-    """Send dead messages again, under the same ids. A running service sends them."""
+    """Send a message of the type webhook.test and print the answer. Exit status 1: it was not accepted."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    if enable:
+        run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
+        say(f"{webhook_id} enabled")
+    answer = run_in_store(database, lambda store: endpoints.send_test_message(store, webhook_id, _TIMEOUT))
+    say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
+    if answer.error is not None:
+        raise typer.Exit(1)
+
+
+@app.command("replay")
+def replay_messages(
+    message_id: Annotated[str | None, typer.Argument(metavar="ID", help="A failed message.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All failed messages of enabled webhooks.")] = False,
+    database: Database = None,
+) -> None:
+    """Send failed messages again, under the same ids. A running service sends them."""
     from tribunal.cases.outbox import Outbox
 
     if (message_id is None) != every:
-        raise BadInput("give the id of a dead message, or --all")
+        raise BadInput("give the id of a failed message, or --all")
     number = run_in_store(database, lambda store: Outbox(store).replay(message_id))
     say(f"{count_noun(number, 'message')} will be sent again")

@@ -243,7 +243,6 @@ class ResearchState(CaseState, total=False):
 class Case(PanelState, ResearchState, total=False):
     """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
 
-    first_look: Annotated[str | None, says("The screening classifier in force, by its hash; null where there is none.")]
     review: Annotated[
         JSON | None, Like(Review | None), says("What a person made of the case; null where none has yet.")
     ]
@@ -292,7 +291,7 @@ BaselineOutput = _output("BaselineOutput", *_COURT, "scheme")
 PredictOutput = _output("PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme")
 ResearchOutput = _output("ResearchOutput", *_WEB, *_DECIDED, "track", "scheme")
 DebateOutput = _output("DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript")
-Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "first_look", "review", "trials")
+Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "review", "trials")
 # Of what they are made of.
 PerspectivesOutput = _output("PerspectivesOutput", "panel", "opinions", "absent", "budget_spent")
 WebOutput = _output("WebOutput", *_WEB)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -17,14 +17,10 @@ from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
-from tribunal.schema import JSON, Failure, Outcome, Post, Scheme, Task, Verdict
+from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
 from tribunal.settings import GRAPH_SETTINGS
-from tribunal.shared_settings import screener_path
 from tribunal.text import shorten_repr
 from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
-
-if TYPE_CHECKING:
-    from tribunal.retrievers.screening.audit import AuditSource
 
 # What the two labels are called where no policy was shown that names them.
 PLAIN: dict[Task, tuple[str, str]] = {
@@ -62,8 +58,7 @@ async def deliver(
         by_policy: whether the label is one of the policy in force, though no call says that a model was shown it.
         **more: further fields of `Verdict`: track, tie, confidence, steps.
 
-    A verdict is uncertain in any case if a reason in this trial says nothing. If a screening classifier is in force,
-    its audit is told what was found of a post that went to trial.
+    A verdict is uncertain in any case if a reason in this trial says nothing.
     """
     context = context_of(state, runtime)
     led = [*state.get("calls", ()), *log.get("calls", ())]
@@ -88,13 +83,6 @@ async def deliver(
     ).dump()
     by_person = "Decided by a reviewer." if reviewed else ""
     ending = announce_outcome(state, verdict, runtime, by_person, log.get("warnings", ()))
-    # The rehearsal model's rules are no trial; a person's word counts whoever argued before.
-    counts = reviewed or not (more.get("first_look") or verdict["rehearsed"])
-    if counts and context.triage and screener_path(context.triage) is not None and state.get("post"):
-        from tribunal.retrievers.screening.audit import audit_decision  # SQLite, for those who have one
-
-        by: AuditSource = "person" if reviewed else "trial"
-        await audit_decision(context.triage, Post.model_validate(state["post"]), scheme, hateful, by=by)
     return {**ending, **({} if by_policy else {"policy": {}}), **log}
 
 
@@ -240,7 +228,7 @@ def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None
         state: the case.
         context: its settings.
     """
-    outcome = state.get("outcome")
+    outcome = without_former_fields(state.get("outcome"))
     if outcome is None or outcome == {}:
         return f"outcome: there is none; a node has to write one of {', '.join(_KINDS)}"
     if not isinstance(outcome, dict):

@@ -49,7 +49,7 @@ CATALOGUE: dict[str, PromptPart] = {
     "court/cue_types": PromptPart("", "the types of cue"),
     "court/implied": PromptPart("", "the means of implied hate"),
     "court/relations": PromptPart("", "how text and image relate"),
-    "court/triage": PromptPart("triage", "the screening, before the trial"),
+    "court/triage": PromptPart("triage", "triage, before the trial"),
     "arcade/gatekeeper": PromptPart("gatekeeper", "the rapid scan for explicit cues"),
     "arcade/indictment": PromptPart("prosecutor", "the indictment of a fast track"),
     "arcade/rebuttal": PromptPart("defender", "the defence of a fast track"),

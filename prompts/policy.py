@@ -207,14 +207,6 @@ class Policy(PolicyPart):
         """Return what a clause doesn't forbid: its own exceptions, or those of the whole policy where it has none."""
         return clause.exceptions or "\n\n".join(filter(None, (self.exclusions, self.excuses)))
 
-    def examples_of(self, clause: Clause) -> tuple[list[str], list[str]]:
-        """Return posts that break a clause and posts that don't: its own, or its category's where it has none."""
-        own = clause.pairs_of_examples()
-        if any(own):
-            return own
-        category = next(each for each in (*self.fine, *self.binary) if each.name == clause.category)
-        return category.pairs_of_examples()
-
     def without_clauses(self) -> Policy:
         """Return the policy as it is told to those who aren't asked for clauses."""
         return _drop_clauses(self) if self.clauses else self

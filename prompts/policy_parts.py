@@ -51,12 +51,6 @@ class ExampleHolder(PolicyPart):
         lines += [f"is not {name}: {one_line(text)}" for text in self.examples_against]
         return lines + [f"is not {name} ({kind}): {text}" for each in groups for kind, text in each.contrasting.items()]
 
-    def pairs_of_examples(self) -> tuple[list[str], list[str]]:
-        """Return the posts that belong to it, and those that don't, its groups' included."""
-        belonging = [*self.examples_for, *(text for each in self._groups for text in each.belonging.values())]
-        contrasting = [*self.examples_against, *(text for each in self._groups for text in each.contrasting.values())]
-        return belonging, contrasting
-
 
 Holder = TypeVar("Holder", bound=ExampleHolder)
 

@@ -31,7 +31,7 @@ from tribunal.service.desk import (
     try_page,
     visits,
 )
-from tribunal.service.dropins import callbacks, coop, moderations, perspective
+from tribunal.service.dropins import moderations, perspective
 from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.background_loops import DATABASE_AWAY
@@ -43,7 +43,7 @@ from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
 # In the order in which the document shows them.
 _ROUTERS = (
     judge.router, cases.router, reviews.router, appeals.router, reviews.opinions, batches.router, webhooks.router,
-    usage.router, monitoring.audit, perspective.router, moderations.router, coop.router, callbacks.router,
+    usage.router, monitoring.audit, perspective.router, moderations.router,
     monitoring.router,
 )  # fmt: skip
 # A further page of the desk: its router here, and its entry in `visits.TABS`. The last one answers unknown addresses.

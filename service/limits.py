@@ -23,7 +23,7 @@ from tribunal.service.routes.access import PEER
 
 OPTIONS = "tribunal.options"  # in the state of the application: the operator's, for its connections
 _SMALL_BODY = 1024**2  # bytes, for what is no post; and what a form has around a batch's file
-_POST_PATHS = ("/v1/judge", "/try", "/v1/moderations", "/v1/signals/coop", "/v1alpha1/comments:analyze")
+_POST_PATHS = ("/v1/judge", "/try", "/v1/moderations", "/v1alpha1/comments:analyze")
 
 
 class BodyLimits:

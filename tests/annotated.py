@@ -1,16 +1,12 @@
-"""Nine posts to be labelled, a model that looks at one side of them, and three people who label them, and an expert."""
+"""Nine posts to be labelled, three people who label them, and an expert."""
 
 from __future__ import annotations
 
-import base64
 import csv
-import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from PIL import Image
-
-from tests.doubles import Fault, Reply, Request
 
 RACIST, SEXIST, RELIGIOUS, NOT = "Racist", "Sexist", "Religious", "NotHate"
 HOSTILE = "<img src=x onerror='ran=1'><script>ran=1</script>"
@@ -55,17 +51,8 @@ def write_posts(folder: Path) -> Path:
     return folder / "posts.csv"
 
 
-def one_sided(request: Request) -> Reply | Fault:
-    """A model that knows one word, and one colour."""
-    if request.images:
-        shown = Image.open(io.BytesIO(base64.b64decode(request.images[0].partition(",")[2])))
-        red, _, blue = shown.convert("RGB").getpixel((0, 0))  # type: ignore[misc]
-        return Reply({"category": RELIGIOUS if red > blue else NOT, "explanation": "what the picture shows"})
-    return Reply({"category": RACIST if "vermin" in request.text else NOT, "explanation": "what the words say"})
-
-
 def alone(name: str) -> tuple[str, str | None]:
-    """What the model says of a post's text, and of its image."""
+    """What people say of a post's text, and of its image."""
     case = CASES[name]
     image = {"red": RELIGIOUS, "blue": NOT, None: None}[case.colour]
     return RACIST if "vermin" in case.text else NOT, image
@@ -76,7 +63,7 @@ def chosen(name: str, annotator: int) -> list[dict[str, Any]]:
     text, image = alone(name)
     joint = EXPERT[name] if annotator == 3 else CASES[name].labels[annotator]
     if (name, annotator) == ("d", 0):
-        text = RACIST  # the one time that anybody changes what the model said
+        text = RACIST  # one of them is of another opinion
     flags = {UNSURE: ["Not sure"], LOW_QUALITY: ["Low quality"]}.get((name, annotator), [])
     given = {
         "text_label": [text], "image_label": [image] if image else [], "joint_label": [joint],

@@ -48,6 +48,6 @@ def test_a_checkout_without_links_judges(checkout: Path) -> None:
 
 @pytest.mark.long
 def test_a_checkout_without_links_finds_its_prompts_policies_and_experiments(checkout: Path) -> None:
-    assert "arcade/judge" in run_in(checkout, "prompts", "list")
+    assert "arcade/judge" in run_in(checkout, "prompts", "show")
     assert "[[fine]]" in run_in(checkout, "policy", "h-vli")
     assert "antihate-table2" in run_in(checkout, "experiment", "list")

@@ -15,11 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import PROJECT
-from tribunal.commands import app
-from tribunal.commands.options import COMMON_SECTION
+from tribunal.commands import GROUPS, app
+from tribunal.commands.options import SETTINGS_SECTION
 from tribunal.events import EVENTS
-from tribunal.graphs import GRAPHS, draw_graph
-from tribunal.settings import SECTIONS
+from tribunal.graphs import GRAPHS, draw_graph, graph
 
 README, DOCS = PROJECT / "README.md", PROJECT / "docs"
 POST = "Immigrants: the weeds in our garden."
@@ -44,16 +43,43 @@ def is_page(page: Path, content: str) -> None:
     assert page.read_text("utf-8") == content
 
 
-def test_each_graph_is_the_one_that_the_code_draws() -> None:
-    parts = [f"## `{name}`\n\n```mermaid\n{draw_graph(name).strip()}\n```\n" for name in GRAPHS]
-    head = "# The graphs, drawn\n\nAs the code draws them (`tribunal graphs NAME`); written by tests/test_docs.py.\n\n"
-    is_page(DOCS / "graphs.md", head + "\n".join(parts))
+DIAGRAMS = {
+    "tribunal": ("docs/concepts/court.md", "docs/index.md", "README.md"),
+    "arcade": ("docs/concepts/arcade.md",),
+    "multiround": ("docs/concepts/arcade.md",),
+    "predict": ("docs/concepts/predict.md",),
+    "antihate": ("docs/concepts/antihate.md",),
+    "mv_debate": ("docs/concepts/mv_debate.md",),
+    "baseline": ("docs/concepts/peers.md",),
+    "self_consistency": ("docs/concepts/peers.md",),
+    "symmetric_debate": ("docs/concepts/peers.md",),
+}
+
+
+def diagram(name: str) -> str:
+    """Return the Mermaid text of a graph, without its styles.
+
+    The tracks of ARCADE's courts are opened once, in the diagram of `arcade`.
+    """
+    closed = name in ("tribunal", "multiround")
+    text = graph(name).get_graph().draw_mermaid() if closed else draw_graph(name)
+    lines = text.partition("graph TD;")[2].replace(":::first", "").replace(":::last", "").splitlines()
+    return "\n".join(["graph TD;", *(line for line in lines if line and "classDef" not in line)])
+
+
+def test_each_graph_has_its_diagram_on_a_page() -> None:
+    assert DIAGRAMS.keys() == GRAPHS.keys()
+
+
+@pytest.mark.parametrize(("name", "page"), [(name, page) for name, pages in DIAGRAMS.items() for page in pages])
+def test_each_diagram_is_the_graph_that_the_code_draws(name: str, page: str) -> None:
+    holds(PROJECT / page, f"graph {name}", f"```mermaid\n{diagram(name)}\n```")
 
 
 WORDS = """\
-## Words as they are written
+## Words as they arrive
 
-`stream_mode="messages"`, on a server `messages-tuple`, gives each answer in chunks while its model writes it:
+`stream_mode="messages"`, on a server `messages-tuple`, gives each answer in chunks while the model writes it:
 
 ```python
 import asyncio
@@ -70,15 +96,11 @@ async def watch() -> None:
 asyncio.run(watch())
 ```
 
-- Beside each chunk stand `seat`, `role` and `langgraph_node`. Several speak at once; the chunks of one answer have one
-  `id`.
-- An answer is a form, so its words are JSON. Thoughts stand in `additional_kwargs.reasoning_content`, where the
-  provider sends them.
-- Another answer of the same seat, under another `id`, follows one that broke off or could not be used. What counts is
-  in the state.
-- Keys are struck out. What a cache answers isn't streamed.
-- A model is asked to stream only where somebody listens. A server that can't is asked for whole answers, and each comes
-  as one message.
+- Each chunk has `seat`, `role` and `langgraph_node`. Several agents speak at once; the chunks of one answer share an `id`.
+- An answer is a form, so its words are JSON. Thoughts are in `additional_kwargs.reasoning_content`, if the provider sends them.
+- After an answer that broke off or was invalid, the same seat answers again under another `id`. The state has the valid answer.
+- Keys are removed. Answers from a cache aren't streamed. A model streams only if somebody listens; a server that can't stream
+  sends each answer as one message.
 """
 
 
@@ -93,15 +115,15 @@ def test_what_the_page_of_events_shows_runs(tmp_path: Path) -> None:
 
 
 def test_each_event_is_listed_with_its_fields() -> None:
-    """docs/events.md: the kinds of events, when each comes, and what stands in it."""
+    """docs/events.md: the kinds of events, when each comes, and its fields."""
     head = (
         "# Events\n\n"
-        'What a graph streams while it works, as `stream_mode="custom"` (on a server with `stream_subgraphs=True`).\n'
-        "Each is a JSON object, and `event` is its kind. `tribunal.events.event_of(data)` reads one, with its types.\n"
-        "A piece of your own may stream events of other kinds. Written by tests/test_docs.py.\n\n"
+        'While a graph works, it streams these events with `stream_mode="custom"` (on a server with `stream_subgraphs=True`).\n'
+        "Each is a JSON object, and `event` is its kind. `tribunal.events.event_of(data)` parses one.\n"
+        "Your own pieces can stream other kinds. Written by tests/test_docs.py.\n\n"
         f"{WORDS}\n"
         "## The events\n\n"
-        "| event | when it comes | what stands in it |\n|---|---|---|\n"
+        "| event | when it comes | fields |\n|---|---|---|\n"
     )
     rows = []
     for each in EVENTS:
@@ -113,7 +135,7 @@ def test_each_event_is_listed_with_its_fields() -> None:
 
 
 def test_the_transcript_is_a_real_one() -> None:
-    shown = CliRunner().invoke(app, ["judge", POST], env={"COLUMNS": "100"}).stdout
+    shown = CliRunner().invoke(app, ["judge", POST, "--rounds", "1"], env={"COLUMNS": "100"}).stdout
     lines = [line.rstrip() for line in shown.splitlines()]
     assert f'tribunal judge "{POST}"' in README.read_text("utf-8")
     holds(README, "transcript", "```text\n" + re.sub(r", \d+\.\d\d s in calls", "", "\n".join(lines)) + "\n```")
@@ -136,17 +158,19 @@ def helps() -> dict[str, str]:
         words = left.pop(0)
         said = runner.invoke(app, [*words, "--help"], prog_name="tribunal", terminal_width=100).stdout
         found[" ".join(["tribunal", *words])] = "\n".join(line.rstrip() for line in said.strip().splitlines())
-        commands = re.search(r"^Commands:\n((?: +\S.*\n?)+)", said, re.MULTILINE)
-        if commands:
-            left[:0] = [[*words, line.split()[0]] for line in commands[1].splitlines() if re.match(r"  \S", line)]
+        titles = "|".join(COMMAND_SECTIONS)
+        lists = re.findall(rf"^(?:{titles}):\n((?: +\S.*\n?)+)", said, re.MULTILINE)
+        lines = [line for each in lists for line in each.splitlines() if re.match(r"  \S", line)]
+        left[:0] = [[*words, line.split()[0]] for line in lines]
     return found
 
 
-SETTING_SECTIONS = (COMMON_SECTION, *SECTIONS, "Every setting")
+SETTING_SECTIONS = (SETTINGS_SECTION,)
+COMMAND_SECTIONS = ("Commands", *GROUPS)
 HELP_ROW = "Show this message and exit."
 # Options that several commands have together, under a name that stands in their place.
 FAMILIES = {
-    "Run options": ("--address", "--engine", "--run-max-calls", "--run-max-cost", "--run-max-tokens", "--workers"),
+    "Run options": ("--engine", "--run-max-calls", "--run-max-cost", "--run-max-tokens", "--workers"),
     "Experiment options": (
         "--aux-model", "--call-seconds", "--data", "--measured-in", "--model", "--out", "--rate", "--set",
     ),
@@ -207,7 +231,7 @@ def section_title(part: str) -> str | None:
 
 def own_part(part: str, shared: set[tuple[str, str]]) -> str:
     """Return a section with the options that are this command's alone; empty if there is none."""
-    if section_title(part) == "Commands":
+    if section_title(part) in COMMAND_SECTIONS:
         return ""  # each has a section of the page
     lines = [line for row, lines in option_rows(part).items() if row.key not in shared for line in lines]
     return "\n".join([part.splitlines()[0], *lines]) if lines else ""
@@ -261,7 +285,7 @@ def test_the_commands_are_those_that_there_are() -> None:
     assert len(settings) == 1  # every command says the same of them
     own = {name: [p for p in parts if section_title(p) not in SETTING_SECTIONS] for name, parts in texts.items()}
     options = {
-        name: [row for p in parts if section_title(p) not in (None, "Commands") for row in option_rows(p)]
+        name: [row for p in parts if section_title(p) not in (None, *COMMAND_SECTIONS) for row in option_rows(p)]
         for name, parts in own.items()
     }
     shared = shared_options(options)
@@ -298,7 +322,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["datasets", "evidence", "explaining", "perspectives"])
+@pytest.mark.parametrize("page", ["datasets", "explaining", "fetching", "perspectives"])
 def test_what_other_pages_show_runs(page: str, tmp_path: Path) -> None:
     for number, block in enumerate(blocks(DOCS / f"{page}.md", "python")):
         file = tmp_path / f"block_{number}.py"

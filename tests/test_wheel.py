@@ -23,6 +23,7 @@ from tests import PROJECT
 from tests.dev_server import dev_server
 from tests.doubles import Answer, Request, ScriptedServer
 from tests.eval.experiments.small_sets import write_small
+from tests.openai_server import OpenAIServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 
@@ -124,8 +125,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Script
         names = schema["properties"]["category"]["enum"]
         return {"explanation": "It says so.", "category": names["go home" in request.text]}
 
-    with ScriptedServer(script) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(script) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "scripted")
         monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
         yield server

@@ -102,7 +102,6 @@ MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect_ai",),
     "ollama": ("langchain_ollama",),
     "ray": ("ray",),
-    "screening": ("sklearn",),
     "service": ("pyarrow", "scipy", "datasketch", "fastapi", "psycopg"),
     "view": ("starlette", "uvicorn"),
     "web": ("brotli", "pypdf"),
@@ -112,7 +111,6 @@ _PACKAGES = {
     "inspect_ai": "inspect-ai",
     "langchain_anthropic": "langchain-anthropic",
     "langchain_ollama": "langchain-ollama",
-    "sklearn": "scikit-learn",
 }
 
 

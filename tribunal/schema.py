@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tribunal.calls import JSON as JSON
 from tribunal.calls import Call as Call
@@ -39,6 +39,13 @@ def _is_empty(held: object) -> bool:
 
 def _clauses_field(description: str) -> Any:
     return Field(default=(), exclude_if=_is_empty, description=f"{description}, by their ids; absent: none")
+
+
+def without_former_fields(stored: Any) -> Any:
+    """Return a stored outcome or record without the fields that only earlier versions wrote."""
+    if isinstance(stored, dict) and "first_look" in stored:
+        return {name: value for name, value in stored.items() if name != "first_look"}
+    return stored
 
 
 class Image(Frozen):
@@ -173,7 +180,6 @@ class Verdict(Frozen):
     )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
-    first_look: str | None = Field(default=None, description="the hash of the screening classifier that decided")
     clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that decide it")
 
 
@@ -317,9 +323,6 @@ class Record(Frozen):
     research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")
     saved: tuple[Saving, ...] = Field(default=(), description="what shortcuts saved")
-    first_look: str | None = Field(
-        default=None, description="the hash of the screening classifier in force; it decided where the track is triage"
-    )
     review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
     trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
     appeals: tuple[Appealed, ...] = Field(default=(), description="decisions that were opened again, the oldest first")
@@ -329,6 +332,11 @@ class Record(Frozen):
         default=(),
         description="of a debate of views: each round's answers, scores, gain, dropouts; of a vote: how it was cast",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier_versions(cls, stored: Any) -> Any:
+        return without_former_fields(stored)
 
     def _repr_html_(self) -> str:
         """Return the case as a notebook shows it."""

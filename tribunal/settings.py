@@ -66,7 +66,7 @@ class Judged(EveryGraph):
         MODELS, "Judge's model",
         "The model of every seat that decides: the judge, the one-call classifier, and in mv_debate the reflection "
         "and the summary.",
-        None, default="`model`", nodes=DECIDING, option="MODEL", clients="named things",
+        None, default="`model`", nodes=DECIDING, clients="named things",
     )
 
 
@@ -75,7 +75,7 @@ class Argued(EveryGraph):
 
     aux_model: str | None = setting(
         MODELS, "Other agents' model", "The model of every agent that argues or looks things up.",
-        None, default="`model`", option="MODEL", clients="named things",
+        None, default="`model`", clients="named things",
     )
 
 
@@ -122,26 +122,26 @@ class Court(Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, B
         ARGUING, "End early",
         "End a deep dive once no cue is in dispute: the defender concedes it, or the prosecutor withdraws it.",
         None, default="on in tribunal; off in arcade and multiround", nodes=["prosecute", "defend"],
-        option="--early-exit/--no-early-exit", clients="anything",
+        clients="anything",
     )
     turns_shown: Literal["previous", "none"] = setting(
         ARGUING, "Turns shown",
         "What of the debate each side of a deep dive is shown. previous: its own last turn and the other side's, as in "
         "ARCADE's paper. none: no turn of either side, as in its published code.",
-        "previous", nodes=["prosecute", "defend"], option=False, clients="anything",
+        "previous", nodes=["prosecute", "defend"], clients="anything",
     )
     cue_limit: int = setting(
         ARGUING, "Cues at most",
         "How many cues the gatekeeper's scan and a deep dive's investigation bring at most. 2 is ARCADE's published "
         "code, 3 its paper.",
-        2, nodes=["scan", "investigate"], option=False, ge=2, le=3, clients="anything",
+        2, nodes=["scan", "investigate"], ge=2, le=3, clients="anything",
     )
     judge_rejects: Literal["fast-track", "both-tracks"] = setting(
         ARGUING, "Where the judge rejects cues",
         "Where the judge is told to reject a cue if the post speaks of its own author or of no protected group, or its "
         "context is neutral. fast-track: there alone, as in ARCADE's code. both-tracks: also in a deep dive, as in its "
         "paper.",
-        "fast-track", nodes=["judge"], option=False, clients="anything",
+        "fast-track", nodes=["judge"], clients="anything",
     )
     boxes: bool = setting(
         ARGUING, "Boxes in the image",
@@ -169,7 +169,7 @@ class TribunalSettings(Panel, Research, Variants, Court):
         LOOKED_UP, "Precedents",
         "The store of cases that people decided, by name or folder. Both sides and the judge see the cases "
         "most like the post, and what was decided.",
-        None, nodes=["find_precedents"], option="NAME|FOLDER",
+        None, nodes=["find_precedents"],
     )
     precedents_k: int = setting(
         LOOKED_UP, "Number of precedents", "How many precedents are shown, at most.",
@@ -181,9 +181,8 @@ class TribunalSettings(Panel, Research, Variants, Court):
     )
     triage: str | None = setting(
         ARGUING, "Triage",
-        "Who looks at the post first: a model, or screening:FOLDER, a classifier that tribunal screening fit made. "
-        "A clear decision spares the trial.",
-        None, default="no triage", nodes=["triage"], option="MODEL|screening:DIR", clients="named things",
+        "The model that looks at the post first. A clear decision spares the trial.",
+        None, default="no triage", nodes=["triage"], clients="named things",
     )
     triage_confidence: float = setting(
         ARGUING, "Clear from (confidence)",
@@ -198,7 +197,7 @@ class TribunalSettings(Panel, Research, Variants, Court):
     review_rule: list[str] = setting(
         REVIEW, "Cases to review",
         "Which other cases a person sees: hateful, all, or categories of the policy by name.",
-        list, default="no others", nodes=["open_case"], option="NAME,…", clients="anything",
+        list, default="no others", nodes=["open_case"], clients="anything",
     )
 
 
@@ -228,7 +227,7 @@ class PredictSettings(Panel, Variants, Clausal, Judged, Argued, Ordered, Budgete
         ARGUING, "Memory of the debate",
         "What is shown of round 1 later on. whole: to each side its reference and all that it read, to the judge both "
         "references, as in PREDICT's code. arguments: what was argued, as in its paper.",
-        "whole", nodes=["answer_non_hate", "answer_hate", "judge"], option=False, clients="anything",
+        "whole", nodes=["answer_non_hate", "answer_hate", "judge"], clients="anything",
     )
 
 
@@ -250,7 +249,7 @@ class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds
         ARGUING, "Views",
         f"The views that debate, at least two: {', '.join(VIEWS)}. If scores are equal, the view named first is the "
         "higher.",
-        list, default="all four, in this order", nodes=["call_round", "compare", "select", "close"], option="NAME,…",
+        list, default="all four, in this order", nodes=["call_round", "compare", "select", "close"],
         clients="anything",
     )
     top_k: int | None = setting(
@@ -261,7 +260,7 @@ class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds
         ARGUING, "Reflection",
         "Which revised answers are adopted. gated: those that raise the score by `tau`. always: all. none: nothing "
         "is revised.",
-        "gated", nodes=["compare", "close"], option="--reflection,--reflection-mode", clients="anything",
+        "gated", nodes=["compare", "close"], clients="anything",
     )
     tau: float = setting(
         ARGUING, "Gain to adopt (τ)", "How much the score must rise, from 0 to 1, for revised answers to be adopted.",

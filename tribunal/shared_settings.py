@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tribunal.errors import BadInput
-
 Scheme = Literal["fine", "binary"]
 Task = Literal["hate", "sarcasm", "misinformation"]
 # Where the probability of hate is from: a fitted file, the judge's confidence, the verdict alone, or a person.
@@ -56,7 +54,6 @@ class Setting:
         default: its default in words, where they aren't those of the value.
         nodes: the nodes that heed it; empty: every node that asks a model.
         clients: what a server's client may set it to (`tribunal.trust`).
-        option: whether the command line has an option for it; a text is the option's flags, or names its value.
         ge, gt, le: its bounds, as pydantic's `Field` takes them.
         name: its name, which is that of the class's attribute.
         graphs: the graphs that heed it; empty: every graph.
@@ -69,7 +66,6 @@ class Setting:
     default: str = ""
     nodes: Sequence[str] = ()
     clients: Clients = "nothing"
-    option: bool | str = True
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
@@ -91,29 +87,6 @@ def _in_words(value: Any) -> str:
 setting: Any = Setting  # declares a setting, whose type is that of the attribute
 
 
-SCREENING_PREFIX = "screening:"
-_OLD_SCREENING_PREFIX = "first-look:"
-
-
-def screener_path(triage: str | None) -> str | None:
-    """Return the folder of the screening classifier that a setting names, or None if it names models, or nothing.
-
-    Raises:
-        BadInput: it names no folder, or is written in the old way.
-    """
-    value = (triage or "").strip()
-    if value.startswith(_OLD_SCREENING_PREFIX):
-        raise BadInput(f"triage: {value}: is written {SCREENING_PREFIX}{value.removeprefix(_OLD_SCREENING_PREFIX)} now")
-    if not value.startswith(SCREENING_PREFIX):
-        return None
-    folder = value.removeprefix(SCREENING_PREFIX).strip()
-    if not folder:
-        raise BadInput(
-            f"triage: {value}: names no folder; give that of tribunal screening fit: {SCREENING_PREFIX}FOLDER"
-        )
-    return folder
-
-
 # fmt: off
 class EveryGraph:
     """The settings that every graph heeds, and what a graph says of itself: who sits in it, and its modes."""
@@ -125,7 +98,7 @@ class EveryGraph:
     policy: str = setting(
         POLICY, "Policy",
         "The definition and the categories that a decision rests on: a shipped policy by its name, or a TOML file.",
-        "", default="the task's own: h-vli, sarcasm or misinformation", option="NAME|FILE", clients="named things",
+        "", default="the task's own: h-vli, sarcasm or misinformation", clients="named things",
     )
     policy_language: Literal["policy", "post"] = setting(
         POLICY, "Language of the policy",
@@ -135,56 +108,56 @@ class EveryGraph:
     )
     prompts: str | None = setting(
         POLICY, "Prompts", "A folder of your own prompts. A file replaces ours of the same name; the others stay ours.",
-        None, default="ours", option="FOLDER",
+        None, default="ours",
     )
     model: str | None = setting(
         MODELS, "Model",
         "The model of every seat that has none of its own, as provider:model. Of several, separated by commas, the "
         "next is asked if one refuses or fails.",
-        None, default="TRIBUNAL_MODEL, else the offline rehearsal model", option="MODEL", clients="named things",
+        None, default="TRIBUNAL_MODEL, else the offline rehearsal model", clients="named things",
     )
     seats: dict[str, str] = setting(
         MODELS, "Models by seat",
         "A model for one seat, by the seat's name: gatekeeper, prosecutor, defender, judge, … It takes precedence over "
         "every other model. view:surface is one of several views; view is all of them.",
-        dict, option="NAME=MODEL", clients="named things",
+        dict, clients="named things",
     )
     temperatures: dict[str, float] = setting(
         MODELS, "Temperatures by seat", "A temperature for one seat, by the seat's name, from 0 to 2.",
-        dict, default="each seat's published one", option="NAME=NUMBER", clients="anything",
+        dict, default="each seat's published one", clients="anything",
     )
     extra_body: dict[str, dict[str, Any]] = setting(
         MODELS, "Further fields of requests",
         "Fields to add to the body of each request, by model, as provider:model or with * for any letters, such as "
         "{'openai:qwen3*' = {chat_template_kwargs = {enable_thinking = false}}}. For OpenAI-compatible servers and "
         "Ollama.",
-        dict, option=False,
+        dict,
     )
     line_up: str | None = setting(
         MODELS, "Line-up",
         "Models, temperatures and views under one name: a shipped line-up, such as mv-debate-paper, or a TOML file "
         "with [seats], [temperatures], [extra_body] and views. What a run sets itself takes precedence.",
-        None, option="NAME|FILE",
+        None,
     )
     threshold: float | None = setting(
         VOTES, "Threshold (confidence)",
         "The confidence, from 0 to 1, below which a verdict is uncertain. If it is set, whoever decides states one; "
         "the confidence of a vote is the winner's share.",
-        None, default="that of `threshold_file`, else 0.75", nodes=_CONCLUDING, ge=0, le=1, option="NUMBER|FILE",
+        None, default="that of `threshold_file`, else 0.75", nodes=_CONCLUDING, ge=0, le=1,
         clients="anything",
     )
     threshold_file: str | None = setting(
         VOTES, "Threshold file",
         "A file made by the command tribunal fit. What it doesn't accept, dismissals too, is uncertain.",
-        None, nodes=_CONCLUDING, option=False,
+        None, nodes=_CONCLUDING,
     )
     max_text: int = setting(
         LIMITS, "Longest post (characters)", "How many characters a post may have.",
-        131_072, nodes=["receive"], ge=1, le=1_000_000, option=False, clients="up to default",
+        131_072, nodes=["receive"], ge=1, le=1_000_000, clients="up to default",
     )
     image_edge: int = setting(
         LIMITS, "Image edge (pixels)", "Images are scaled down until their longer edge has this many pixels.",
-        1024, nodes=["receive"], ge=64, le=4096, option=False, clients="up to default",
+        1024, nodes=["receive"], ge=64, le=4096, clients="up to default",
     )
     max_output_tokens: int = setting(
         LIMITS, "Longest answer (tokens)", "How many tokens one answer may have.",
@@ -200,22 +173,22 @@ class EveryGraph:
     )
     cache: str | None = setting(
         TECHNICAL, "Cache", "A SQLite file of answers. A call that was made before is answered from it.",
-        None, option="FILE",
+        None,
     )
     repeat: int = setting(
         TECHNICAL, "Repeat", "Which repeat of a run this is. The cache answers a call only within its repeat.",
-        0, ge=0, option=False, clients="anything",
+        0, ge=0, clients="anything",
     )
     trace: bool = setting(
         TECHNICAL, "Trace", "Stream every prompt and raw answer as custom events.",
-        False, option=False, clients="anything",
+        False, clients="anything",
     )
     stops: list[str] = setting(
         TECHNICAL, "Stops",
         "Stop before these agents are asked, and show the whole prompt: names of nodes, such as defend, or of "
         "seats, such as defender; all: every agent. Only where a run can be resumed: in Studio, on langgraph "
         "dev, or with a checkpointer of your own.",
-        list, option=False, clients="anything",
+        list, clients="anything",
     )
 
 
@@ -235,7 +208,7 @@ class Exemplified(EveryGraph):
         POLICY, "Examples of the policy",
         "Show who decides the policy's examples of each category. The papers show none.",
         None, default="on in tribunal; off elsewhere", nodes=["judge", "classify", "draw", "speak", "summarise"],
-        option="--policy-examples/--no-policy-examples", clients="anything",
+        clients="anything",
     )
 
 
@@ -248,7 +221,7 @@ class Clausal(EveryGraph):
         "have none.",
         None, default="on with a policy that you name; off with the one that comes with the task",
         nodes=["indict", "investigate", "judge", "classify", "draw", "speak", "summarise", "annotate", "conclude"],
-        option="--policy-clauses/--no-policy-clauses", clients="anything",
+        clients="anything",
     )
 
 
@@ -258,7 +231,7 @@ class Ordered(EveryGraph):
     answer_order: Literal["reason-first", "label-first"] | None = setting(
         ARGUING, "Order of an answer",
         "What an answer begins with: reason-first, or label-first as in PREDICT's paper and ARCADE's one call.",
-        None, default="label-first in baseline (hate, mode full), else reason-first", option=False, clients="anything",
+        None, default="label-first in baseline (hate, mode full), else reason-first", clients="anything",
         nodes=["perspective", "answer_non_hate", "answer_hate", "annotate", "judge", "classify", "draw"],
     )
 
@@ -270,18 +243,18 @@ class Panel(EveryGraph):
         LOOKED_UP, "Perspectives",
         "The perspectives to hear, by name or TOML file. all: every one that is built. none: no perspective "
         "(tribunal only).",
-        list, default="none in tribunal; five small examples in predict", nodes=["recall"], option="NAME,…",
+        list, default="none in tribunal; five small examples in predict", nodes=["recall"],
         clients="named things",
     )
     leave_out: str | None = setting(
         LOOKED_UP, "Perspective left out", "One of the perspectives, which is not heard.",
-        None, nodes=["recall"], option="NAME", clients="named things",
+        None, nodes=["recall"], clients="named things",
     )
     examples_k: int = setting(
         LOOKED_UP, "Similar texts",
         "How many similar texts, with their labels, each perspective is shown. 3 is PREDICT's paper, 4 what its "
         "published retriever finds.",
-        3, nodes=["recall"], option=False, ge=1, le=20, clients="up to default",
+        3, nodes=["recall"], ge=1, le=20, clients="up to default",
     )
     embedding: str | None = setting(
         LOOKED_UP, "Embedding", "The embedding that the perspectives' indexes must be built with.",
@@ -301,12 +274,12 @@ class Research(EveryGraph):
     )
     searxng_url: str | None = setting(
         LOOKED_UP, "SearXNG address", "The base URL of a SearXNG server.",
-        None, default="SEARXNG_URL", nodes=_LOOKING_UP, option="URL",
+        None, default="SEARXNG_URL", nodes=_LOOKING_UP,
     )
     archive: str | None = setting(
         LOOKED_UP, "Archive of web research",
         "The SQLite file that keeps searches, pages and replies, so that they can be replayed.",
-        None, default="evidence.sqlite in the data folder", nodes=_LOOKING_UP, option="FILE",
+        None, default="evidence.sqlite in the data folder", nodes=_LOOKING_UP,
     )
     fresh: bool = setting(
         LOOKED_UP, "Ask anew in a replay", "In a replay, ask the models anew about the archived pages.",
@@ -319,7 +292,7 @@ class Research(EveryGraph):
     )
     hits: int = setting(
         LOOKED_UP, "Results of a query", "How many search results of each query are taken.",
-        5, nodes=["search", "choose"], ge=1, le=20, option=False, clients="up to default",
+        5, nodes=["search", "choose"], ge=1, le=20, clients="up to default",
     )
     max_pages: int = setting(
         LOOKED_UP, "Pages in a turn", "How many pages are read in each turn of searching, at most.",
@@ -327,16 +300,16 @@ class Research(EveryGraph):
     )
     max_windows: int = setting(
         LOOKED_UP, "Windows of a page", "How many reading windows of each page are read, at most.",
-        8, nodes=["fetch"], ge=1, le=100, option=False, clients="up to default",
+        8, nodes=["fetch"], ge=1, le=100, clients="up to default",
     )
     window_tokens: int = setting(
         LOOKED_UP, "Reading window (tokens)", "How long a reading window is, in tokens.",
-        2000, nodes=["fetch"], ge=100, le=100_000, option=False, clients="up to default",
+        2000, nodes=["fetch"], ge=100, le=100_000, clients="up to default",
     )
     window_overlap: int = setting(
         LOOKED_UP, "Overlap of windows (tokens)",
         "How many tokens two neighbouring reading windows share; fewer than `window_tokens`.",
-        200, nodes=["fetch"], ge=0, option=False, clients="anything",
+        200, nodes=["fetch"], ge=0, clients="anything",
     )
     max_seconds: float = setting(
         LOOKED_UP, "Time for research (seconds)",

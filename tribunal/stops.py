@@ -97,11 +97,6 @@ def stops_in_force(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[
     return given.stops if given and "stops" in given.model_fields_set else context_of(state, runtime).stops
 
 
-def is_stop(value: Any) -> bool:
-    """Return whether the value of an interrupt is that of a stop before an agent."""
-    return isinstance(value, dict) and "stopped_before" in value
-
-
 def can_stop(runtime: Runtime[Context]) -> bool:
     """Return whether a run can be stopped and gone on with: it has a thread, which only a checkpointer keeps."""
     return runtime.execution_info is not None and runtime.execution_info.thread_id is not None

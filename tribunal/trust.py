@@ -21,7 +21,6 @@ from typing import Any
 from tribunal.errors import BadInput
 from tribunal.model_objects import object_names
 from tribunal.settings import SETTINGS
-from tribunal.shared_settings import SCREENING_PREFIX
 from tribunal.text import one_line
 
 ALLOW = "TRIBUNAL_ALLOW"
@@ -86,8 +85,7 @@ def check_request(given: Mapping[str, Any]) -> None:
     if objects := object_names(given):
         raise BadInput(f"{objects[0]}: an object can't come from another process; name it as provider:model")
     for name, value in given.items():
-        whole = str(value) if _names_screening_classifier(value) else None
-        if _is_harmless(name, value) or _is_allowed(name, whole):
+        if _is_harmless(name, value) or _is_allowed(name, None):
             continue
         for field, part in _parts(name, value):
             if not (name in _PART and _PART[name](part)) and not _is_allowed(name, part):
@@ -224,14 +222,9 @@ def _read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
     return tuple(entries)
 
 
-def _names_screening_classifier(value: Any) -> bool:
-    """Return whether a setting names a screening classifier: a folder, which no list of allowed models covers."""
-    return isinstance(value, str) and value.strip().startswith(SCREENING_PREFIX)
-
-
 def _is_allowed(name: str, value: str | None) -> bool:
     """Return whether the operator allows this value of a setting; None stands for every value."""
-    names = {"*", name, "model"} if name in _MODELS and not _names_screening_classifier(value) else {"*", name}
+    names = {"*", name, "model"} if name in _MODELS else {"*", name}
     patterns = [pattern for setting, pattern in _read_allowed(os.environ.get(ALLOW, "")) if setting in names]
     if "*" in patterns:
         return True

@@ -16,7 +16,7 @@ from tribunal.errors import BadInput
 from tribunal.graph_form import agents_of
 from tribunal.schema import JSON
 from tribunal.settings import GRAPHS, MODES, SETTINGS, join_names
-from tribunal.shared_settings import ALL, KINDS, Research, screener_path
+from tribunal.shared_settings import ALL, KINDS, Research
 from tribunal.systems import heeds_setting, seats_in
 from tribunal.text import shorten_repr
 
@@ -53,9 +53,6 @@ def list_idle_settings(graph: str, own: Any) -> Iterator[tuple[tuple[str, ...], 
             yield ("precedents_k",), "no store of precedents is named; set precedents as well"
         if not own.triage:
             yield _OF_TRIAGE, "triage is off; set triage as well"
-        elif screener_path(own.triage):
-            way_out = "leave it out, or name a model with triage"
-            yield _OF_TRIAGE, f"the screening classifier has thresholds of its own; {way_out}"
         if not own.review:
             yield ("review_rule",), "nothing is reviewed; set review as well"
     if graph in ("tribunal", "predict") and mode == "criterion-only":

@@ -8,7 +8,7 @@ posts which the step left in: the steps leave out the posts on which people disa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import combinations
 from typing import Literal, TypeVar
 
@@ -35,12 +35,11 @@ T = TypeVar("T", bound=Hashable)
 class SideLabel(Frozen):
     """Hold the label of a post's text alone, or of its image alone.
 
-    `category` is None where only hate or not can be told, and `hate` where not even that; `by` says whose it is.
+    `category` is None where only hate or not can be told, and `hate` where not even that.
     """
 
     category: str | None = None
     hate: bool | None = None
-    by: Literal["annotators", "model", ""] = ""
 
 
 class SettledPost(Frozen):
@@ -161,17 +160,11 @@ def _consensus_level(joint: Sequence[str], head: AnnotationHead) -> tuple[Level,
 def _label_of_side(
     post: AnnotationPost, side: Side, ratings: Iterable[AnnotatorLabels], head: AnnotationHead
 ) -> SideLabel:
-    """Return what annotators say of one side; what the model said if they are silent or tied."""
+    """Return what annotators say of one side; no label if they are silent or tied."""
     if not (post.text.strip() if side == "text" else post.image):
         return SideLabel()
     given = [chosen for each in ratings if (chosen := each.of_side(side)) is not None]
-    hate = majority_vote(head.is_hate(each) for each in given)
-    if hate is not None:
-        return SideLabel(category=majority_vote(given), hate=hate, by="annotators")
-    prior = post.prior_of_side(side)
-    if prior is None or prior.category is None:
-        return SideLabel()
-    return SideLabel(category=prior.category, hate=head.is_hate(prior.category), by="model")
+    return SideLabel(category=majority_vote(given), hate=majority_vote(head.is_hate(each) for each in given))
 
 
 def measure_steps(
@@ -230,20 +223,4 @@ def measure_pairs(labels: Iterable[Sequence[AnnotatorLabels]]) -> list[JSON]:
         both = [(given[one], given[other]) for given in by_post if one in given and other in given]
         if both:
             found.append({"one": one, "other": other, "agreement": cohen_kappa(both).dump()})
-    return found
-
-
-def count_kept_priors(settled: Sequence[SettledPost], labels: Mapping[str, Sequence[AnnotatorLabels]]) -> list[JSON]:
-    """Count, for each side, the labels of posts that a model labelled, and those that annotators `kept` unchanged."""
-    found = []
-    for side in SIDES:
-        priors = [(labels[each.post.id], each.post.prior_of_side(side)) for each in settled]
-        same = [
-            chosen == prior.category
-            for given, prior in priors
-            if prior is not None and prior.category is not None
-            for label in given
-            if (chosen := label.of_side(side)) is not None
-        ]
-        found.append({"side": side, "labels": len(same), "kept": sum(same)})
     return found

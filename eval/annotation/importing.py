@@ -14,7 +14,6 @@ from tribunal.eval.annotation.consensus import (
     LACKS,
     LEVELS,
     SettledPost,
-    count_kept_priors,
     measure_pairs,
     measure_steps,
     settle_post,
@@ -30,8 +29,7 @@ COLUMNS: dict[str, ColumnKind] = {
     "id": "text", "text": "text", "image": "text", "language": "text", "earlier": "texts", "group": "text",
     "label": "text", "category": "text", "text_label": "text", "image_label": "text", "intent": "text",
     "target": "texts", "smi_pattern": "text", "difficulty": "text", "consensus": "text", "annotators": "integer",
-    "intended": "text", "aligned": "flag", "text_label_by": "text", "image_label_by": "text", "text_prior": "text",
-    "text_reason": "text", "image_prior": "text", "image_reason": "text", "annotations": "text", "policy": "text",
+    "intended": "text", "aligned": "flag", "annotations": "text", "policy": "text",
     "policy_sha": "text",
 }  # fmt: skip
 _BOTH = {True: "hate", False: "not", None: ""}
@@ -103,7 +101,6 @@ def summarize_labels(taken: ImportedLabels) -> JSON:
         "alignment": {"compared": len(compared), "aligned": sum(bool(each.aligned) for each in compared)},
         "steps": measure_steps(held, taken.sheet.head, taken.levels, aligned=taken.by_intent),
         "pairs": measure_pairs(read.labels.values()),
-        "kept_priors": count_kept_priors(held, read.labels),
         "lacking": dict(lacking),
         "rows": len(kept),
         "patterns": dict(sorted(Counter(each.pattern or "none" for each in kept).items())),
@@ -143,13 +140,8 @@ def _dataset_row(each: SettledPost, taken: ImportedLabels, numbers: Mapping[str,
         "intended": post.intended.category or post.intended.name if post.intended else "", "aligned": each.aligned,
         "annotations": json.dumps(people, ensure_ascii=False), "policy": head.policy, "policy_sha": head.policy_sha,
     }  # fmt: skip
-    for side in SIDES:
-        alone, prior = each.text if side == "text" else each.image, post.prior_of_side(side)
-        row |= {
-            f"{side}_label": alone.category or _BOTH[alone.hate], f"{side}_label_by": alone.by,
-            f"{side}_prior": (prior.category or prior.outcome) if prior else "",
-            f"{side}_reason": prior.reason if prior else "",
-        }  # fmt: skip
+    for name, alone in (("text_label", each.text), ("image_label", each.image)):
+        row[name] = alone.category or _BOTH[alone.hate]
     return row
 
 

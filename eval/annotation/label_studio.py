@@ -23,7 +23,6 @@ from tribunal.exports.label_studio import (
     Annotation,
     ExportModel,
     LabellingInterface,
-    choice_result,
     read_tasks,
     write_task,
 )
@@ -49,7 +48,6 @@ _FLAGS = {
     UNSURE: "choose the likeliest label, and a second person will look at the post",
     LOW_QUALITY: "the image can't be made out, or the text makes no sense: the post is left out",
 }
-_NO_LABEL = {"refusal": "The model refused to answer.", "failure": "The model gave no answer."}
 Stage = Literal["first", "second"]
 
 
@@ -60,10 +58,7 @@ def labelling_interface(head: AnnotationHead, *, second: bool = False) -> str:
     if second:
         made.add_text("What the first annotators chose", "first")
     for side in SIDES if head.pictured else SIDES[:1]:
-        if head.priors:
-            made.add_text(f"What a model said of the {side} alone", f"{side}_said")
-        if not head.joint_only:
-            made.add_choices(LABEL_OF_SIDE[side], categories, f"The {side} alone")
+        made.add_choices(LABEL_OF_SIDE[side], categories, f"The {side} alone")
     made.add_choices(JOINT, categories, "The whole post: text and image together", required=True)
     made.add_choices(INTENT, INTENTS, "What the post does")
     made.add_choices(TARGET, dict.fromkeys(head.groups, ""), "The groups that it is about", many=True)
@@ -107,20 +102,7 @@ def _make_task(post: AnnotationPost, head: AnnotationHead, images: Path, first: 
     }  # fmt: skip
     if first is not None:
         data["first"] = first
-    if not head.priors:
-        return {"data": data}
-    data |= {f"{side}_said": _describe_prior(post, side) for side in SIDES}
-    given = {side: prior for side in SIDES if (prior := post.prior_of_side(side)) and prior.category}
-    if head.joint_only or not given:
-        return {"data": data}
-    # Label Studio fills the model's labels in beforehand.
-    prediction: JSON = {
-        "model_version": ", ".join(dict.fromkeys(prior.model for prior in given.values())),
-        "result": [choice_result(LABEL_OF_SIDE[side], str(prior.category)) for side, prior in given.items()],
-    }
-    if sure := [prior.confidence for prior in given.values() if prior.confidence is not None]:
-        prediction["score"] = min(sure)
-    return {"data": data, "predictions": [prediction]}
+    return {"data": data}
 
 
 def _image_in_task(post: AnnotationPost, head: AnnotationHead, images: Path) -> str:
@@ -130,16 +112,6 @@ def _image_in_task(post: AnnotationPost, head: AnnotationHead, images: Path) -> 
         return head.prefix + post.image
     kind = mimetypes.guess_type(post.image)[0] or "image/png"
     return f"data:{kind};base64,{base64.b64encode(read_regular(images / post.image, MAX_BYTES)).decode()}"
-
-
-def _describe_prior(post: AnnotationPost, side: Side) -> str:
-    prior = post.prior_of_side(side)
-    if prior is None:
-        return f"The post has no {side}."
-    if prior.category is None:
-        return _NO_LABEL[prior.outcome]
-    sure = "" if prior.confidence is None else f" ({prior.confidence:.0%} sure)"
-    return f"{prior.category}{sure}: {prior.reason}"
 
 
 class AnnotatorLabels(Frozen):

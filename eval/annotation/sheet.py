@@ -17,16 +17,6 @@ Side = Literal["text", "image"]
 SIDES: tuple[Side, ...] = ("text", "image")
 
 
-class ModelPrior(Frozen):
-    """Hold what a model said of a post's text or image alone; a label only if it gave a verdict."""
-
-    outcome: Literal["verdict", "refusal", "failure"]
-    category: str | None = None
-    confidence: float | None = None
-    reason: str = ""
-    model: str = ""
-
-
 class CategoryOption(Frozen):
     """Hold a category that annotators choose from."""
 
@@ -43,7 +33,7 @@ class IntendedLabel(Frozen):
     name: str = Field(description="in the source's own words")
 
 
-class AnnotationHead(Frozen):
+class AnnotationHead(Frozen, extra="ignore"):  # a folder of 0.2.0 has more fields
     """Hold how an annotation is made."""
 
     annotators: int = Field(ge=1, description="people that each post is to be labelled by")
@@ -53,8 +43,6 @@ class AnnotationHead(Frozen):
     scheme: Scheme
     categories: tuple[CategoryOption, ...]
     groups: tuple[str, ...]
-    priors: bool
-    joint_only: bool
     inline: bool
     prefix: str
     pictured: bool = Field(description="whether any post has an image")
@@ -65,7 +53,7 @@ class AnnotationHead(Frozen):
         return {each.name: each.hate for each in self.categories}[category]
 
 
-class AnnotationPost(Frozen):
+class AnnotationPost(Frozen, extra="ignore"):
     """Hold a post to label. `image` is a name in the folder `images`, or a web address."""
 
     id: str
@@ -75,17 +63,11 @@ class AnnotationPost(Frozen):
     earlier: tuple[str, ...] = ()
     group: str = ""
     intended: IntendedLabel | None = None
-    text_prior: ModelPrior | None = None
-    image_prior: ModelPrior | None = None
 
     @property
     def image_on_the_web(self) -> bool:
         """Return whether its image is a web address."""
         return self.image is not None and self.image.casefold().startswith(("http://", "https://"))
-
-    def prior_of_side(self, side: Side) -> ModelPrior | None:
-        """Return what the model said of one side."""
-        return self.text_prior if side == "text" else self.image_prior
 
 
 class AnnotationFolder:

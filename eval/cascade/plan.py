@@ -176,17 +176,15 @@ def plans_to_test(
     stages: Sequence[CascadeStage], rows: Ints, promise: CascadePromise, costs: Sequence[Floats]
 ) -> list[CascadePlan]:
     """Return the plans to test, the surest first and each cheaper than the one before, by these independent posts."""
-    alike = [promise.one_threshold or stage.first for stage in stages]
-    rules = [rules_of_stage(stage.posts, alike=each) for stage, each in zip(stages, alike, strict=True)]
-    few = [rules_of_stage(stage.posts, alike=each, few=True) for stage, each in zip(stages, alike, strict=True)]
+    alike = promise.one_threshold
+    rules = [rules_of_stage(stage.posts, alike=alike) for stage in stages]
+    few = [rules_of_stage(stage.posts, alike=alike, few=True) for stage in stages]
     here, paid = [stage.take_rows(rows) for stage in stages], [cost[rows] for cost in costs]
     person = promise.cost_person
     if person is None:  # more than all models together
         person = 1 + sum(float(cost.sum()) for cost in paid)
     front: list[tuple[float, float, CascadePlan]] = []
     for order in stage_orders(len(stages)):
-        if any(stages[number].first for number in order[1:]):
-            continue
         tried_rules = rules if prod(len(rules[number]) for number in order) <= MOST else few
         tried = try_order(order, here, tried_rules, paid)
         doubt = promise.doubt_of_plans(tried.wrong, tried.left, len(rows))

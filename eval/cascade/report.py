@@ -67,7 +67,6 @@ class PricedPlans:
             "stages": [
                 {
                     "run": stage.name,
-                    "first": stage.first,
                     **rule._asdict(),
                     "reached": float(reached.mean()),
                     "decided": float((walked.by == at).mean()),
@@ -108,11 +107,7 @@ def plan_cascade(shared: SharedStages, promise: CascadePromise) -> JSON:
     result = find_plan(shared.stages, shared.ids, shared.cluster, promise, priced.costs, error)
     rows = result.choosing if result.plan is None else result.promising
     beside = _single_stage_plans(result, priced)
-    beside += [
-        (CascadePlan((number,), (ALL,)), f"{stage.name} for all")
-        for number, stage in enumerate(shared.stages)
-        if not stage.first
-    ]
+    beside += [(CascadePlan((number,), (ALL,)), f"{stage.name} for all") for number, stage in enumerate(shared.stages)]
     beside.append((CascadePlan((), ()), f"{PEOPLE} for all"))
     return {
         "promise": {**asdict(promise), "attempt": attempt, "error": error},
@@ -120,7 +115,6 @@ def plan_cascade(shared: SharedStages, promise: CascadePromise) -> JSON:
         "scheme": shared.scheme,
         "posts": len(shared.ids),
         "left_out": shared.left_out,
-        "fitted_on": shared.fitted_on,
         "clusters": shared.by,
         "chosen_on": {"posts": len(result.choosing), "clusters": result.chosen_on},
         "promised_on": {"posts": len(result.promising), "clusters": result.promised_on},

@@ -41,7 +41,6 @@ from tribunal.retrievers.perspectives.perspective import EXAMPLES
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.schema import JSON, Call
 from tribunal.settings import SETTINGS
-from tribunal.shared_settings import screener_path
 from tribunal.unused_settings import find_unused_settings, leave_out_settings
 
 TRIED, TRIED_ON_THE_WEB = 3, 1  # posts of a run; of a graph that reads pages, whose longest way is very long
@@ -223,8 +222,6 @@ async def _offline_context(job: RunJob, way: RouteLength, scratch: Path) -> Cont
         return prefix + names.partition(",")[0].strip()
 
     settings |= {name: replace_model(getattr(filled, name)) for name in _MODELS if getattr(filled, name)}
-    if screener_path(filled.triage) is not None:  # it can't audit made-up answers; without it no post costs less
-        del settings["triage"]
     settings["seats"] = {seat: replace_model(names) for seat, names in filled.seats.items()}
     if not filled.model:
         settings["model"] = replace_model(setting("TRIBUNAL_MODEL") or REHEARSAL)

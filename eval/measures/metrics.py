@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tribunal.errors import BadInput
 from tribunal.eval.measures import bootstrap
 from tribunal.eval.measures.agreement import measure_perspectives, measure_repeats
 from tribunal.eval.measures.bootstrap import LEVEL
@@ -114,37 +113,7 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "calibration": measure_calibration(columns, clusters),
         "cost": measure_cost(columns, clusters),
         "saved": measure_savings(columns, clusters),
-        **_fitted_on(columns),
     }
-
-
-def _fitted_on(columns: RunColumns) -> JSON:
-    """Return on how many labelled posts of a run its screening classifier was fitted; None if it isn't known."""
-    if not columns.run.get("first_look"):
-        return {}
-    from tribunal.eval.measures.screening_posts import fitted_posts_of_run, signatures_of_run
-
-    known = fitted_posts_of_run(columns.run, columns.folder)
-    posts = np.unique(columns.post[columns.is_labelled]).tolist()
-    if isinstance(known, str) or not posts:
-        return {"fitted_on": None}
-    ids, written = [columns.ids[post] for post in posts], [columns.signatures[post] for post in posts]
-    try:
-        return {"fitted_on": int(known.contains_near(signatures_of_run(columns.folder, ids, written, None)).sum())}
-    except BadInput:  # there are neither signatures nor texts
-        return {"fitted_on": None}
-
-
-def fitted_on_in_words(measured: JSON) -> str | None:
-    """Return a warning if the screening classifier of the run was fitted on its posts, or None."""
-    if not (many := measured.get("fitted_on")):
-        return None
-    return (
-        f"the screening classifier was fitted on {many:,} of these posts, or on nearly the same, so that the "
-        "figures are "
-        "optimistic; "
-        "give a run over other posts (tribunal screening fit --hold-out)"
-    )
 
 
 def _count_outcomes(columns: RunColumns) -> JSON:

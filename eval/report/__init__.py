@@ -13,7 +13,7 @@ from tribunal.eval.measures.columns import count_failures_as_wrong, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.consistency import compare_consistency_of_all
 from tribunal.eval.measures.costs import money_saved
-from tribunal.eval.measures.metrics import DETAILED, fitted_on_in_words, measure_columns
+from tribunal.eval.measures.metrics import DETAILED, measure_columns
 from tribunal.eval.measures.switches import compare_settings
 from tribunal.eval.report.charts import Axis, percent_axis
 from tribunal.eval.report.cost_fronts import cost_fronts
@@ -176,7 +176,6 @@ def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
             {name: dict(sorted(used.served.items())) for name, used in columns.spent.items()}
         ),
         "chain_fault": find_chain_fault(columns.folder) if part == "warnings" else "",
-        "fitted_on": fitted_on_in_words(measured),
         "final_look": final_look_in_words(columns.run, columns.folder),
         "images": images_in_words(measured["images"]),
         "text_alone": missing_images_warning(measured["images"]),

@@ -28,9 +28,7 @@ from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
-from tribunal.retrievers.screening.screener import open_screener
 from tribunal.schema import JSON
-from tribunal.shared_settings import screener_path
 from tribunal.systems import system_of
 from tribunal.text import parse_json
 
@@ -38,13 +36,12 @@ _INSTALLED = "site-packages"
 # What a pin is called in a refusal.
 _PINNED = {
     "images": "images", "servers": "the server of", "perspectives": "perspective", "precedents": "precedents",
-    "first_look": "the screening classifier's",
 }  # fmt: skip
 _LONGEST = 120  # characters of a value in a refusal
 # Of a run.json, what decides results.
 _HELD = (
     "graph", "data", "images", "sampling", "repeats", "settings", "models", "servers", "policy", "prompts",
-    "perspectives", "precedents", "first_look", "files", "code", "n", "tribunal",
+    "perspectives", "precedents", "files", "code", "n", "tribunal",
 )  # fmt: skip
 
 
@@ -67,12 +64,12 @@ def describe_surroundings(graph: str, context: Context) -> JSON:
 
 
 async def collect_pins(graph: str, context: Context) -> JSON:
-    """Return the pins: hashes of perspectives, precedents and screening classifier, and addresses of servers.
+    """Return the pins: hashes of perspectives and precedents, and addresses of servers.
 
     Within `opened_once` the run reads the very indexes that are hashed here.
 
     Raises:
-        BadInput: a perspective, the store, the screening classifier, the line-up or a model is wrong.
+        BadInput: a perspective, the store, the line-up or a model is wrong.
     """
     stores = await open_searchers(context) if _hears_perspectives(graph, context) else ()
     models, around = check_models(await apply_line_up(context, afresh=True), environment()), environment()
@@ -89,15 +86,12 @@ async def collect_pins(graph: str, context: Context) -> JSON:
         store = await open_precedents(context.precedents)
         held = {"sha": store.fingerprint, "embedding": store.embedding, "cases": len(store)}
         pins["precedents"] = {store.name: held}
-    if (folder := screener_path(context.triage)) is not None:  # records say whether it is switched off
-        look = await asyncio.to_thread(open_screener, folder)
-        pins["first_look"] = {"sha": look.sha, "fitted_from": look.manifest.fitted_from, "at": look.manifest.at}
     return pins
 
 
 # What a process that decides posts has to find as the run was begun with it.
 _EVERYWHERE = (
-    "models", "policy", "tribunal", "prompts", "files", "code", "perspectives", "precedents", "first_look", "servers",
+    "models", "policy", "tribunal", "prompts", "files", "code", "perspectives", "precedents", "servers",
 )  # fmt: skip
 
 
@@ -149,7 +143,7 @@ def list_changes(held: JSON, wanted: JSON) -> Iterator[str]:
 
 def _describe_change(name: str, key: str, then: Any, now: Any) -> str:
     if name in _PINNED:
-        missing = "not there" if name in ("perspectives", "precedents", "first_look") else "its provider's own"
+        missing = "not there" if name in ("perspectives", "precedents") else "its provider's own"
         said = [missing if each is None else _format_value(each) for each in (then, now)]
         return f"{_PINNED[name]} {key}: then {said[0]}, now {said[1]}"
     if (name, key) == ("data", "sha256"):

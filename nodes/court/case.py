@@ -5,7 +5,6 @@ What is found is an exhibit of the court (`evidence`, `opinions`); what could no
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -22,7 +21,6 @@ from tribunal.nodes.state import Case, post_of
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
-from tribunal.shared_settings import screener_path
 
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.
@@ -34,8 +32,7 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     """Check what the court's own settings name, before any call, and clear what an earlier case left.
 
     Raises:
-        BadInput: a perspective, the screening classifier, the store of precedents, the search, the archive or the
-            review rule is wrong.
+        BadInput: a perspective, the store of precedents, the search, the archive or the review rule is wrong.
     """
     context = context_of(state)
     policy = await policy_of(state)
@@ -49,11 +46,6 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
         await open_library(context, post_of(state))
     if hears_perspectives(context):
         await open_searchers(context)
-    first_look = None
-    if (folder := screener_path(context.triage)) is not None:
-        from tribunal.retrievers.screening.screener import open_screener
-
-        first_look = (await asyncio.to_thread(open_screener, folder)).sha
     if context.precedents:
         from tribunal.retrievers.precedents.store import open_precedents
 
@@ -64,7 +56,6 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
         "early_exit": True,
         "policy_examples": True,
         "absent": Overwrite([]),
-        "first_look": first_look,
         "trials": Overwrite([]),
         "review": None,
         "warnings": warnings,

@@ -1,4 +1,4 @@
-"""A first look, by which clear posts spare the trial: one cheap call with a confidence, or what was fitted."""
+"""A first look, by which clear posts spare the trial: one cheap call with a confidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving
-from tribunal.shared_settings import screener_path
 from tribunal.stops import stop_at_head
 
 TRIAGE = Role("triage", "triage", "court/triage", sure_decision_form, 0.0, falls_to="triage")
@@ -34,10 +33,6 @@ async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     if is_closed(state):
         return {}
     context = context_of(state)
-    if (folder := screener_path(context.triage)) is not None:
-        from tribunal.nodes.court.screening import screen_by_classifier  # SQLite, for those who use one
-
-        return await screen_by_classifier(folder, state, runtime)
     names = await categories_in_force(state)
     mend = mend_decision(await policy_of(state, runtime), "first look")
     try:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SMALL_EXAMPLES = (
     "no perspective was named, so five small examples of this project's own making were heard; build and name real "
-    "ones (tribunal perspectives list)"
+    "ones (tribunal perspectives show)"
 )
 
 

@@ -280,7 +280,7 @@ class Archive:
         )
         if not found:
             raise BadInput(
-                f"archive {self.path}: holds no run of this post; `tribunal evidence list --archive {self.path}` names "
+                f"archive {self.path}: holds no run of this post; `tribunal evidence --archive {self.path}` names "
                 "those that it holds"
             )
         return str(found[0]["id"])
@@ -312,9 +312,7 @@ class Archive:
             f"{_RUN} WHERE ?1 IS NULL OR id = ?1 OR post_id = ?1 ORDER BY id = ?1 DESC, number DESC LIMIT 1", which
         )
         if not found:
-            none = (
-                "no run yet" if which is None else f"no run and no post {which!r}; `tribunal evidence list` names them"
-            )
+            none = "no run yet" if which is None else f"no run and no post {which!r}; `tribunal evidence` names them"
             raise BadInput(f"archive {self.path}: holds {none}")
         run = found[0]["id"]
         entries = await self._read_rows(

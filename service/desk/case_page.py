@@ -25,7 +25,6 @@ from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
 from tribunal.service.desk.decisions import decides_blind, list_choices, submit_decision
 from tribunal.service.desk.pages import HEADERS
-from tribunal.service.desk.translation import translate_post
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.service.replica.near_copies import NearCopy
 from tribunal.store import audit as audit_log
@@ -87,7 +86,7 @@ async def show_case(case_id: CaseId, visit: AnyVisit) -> Response:
 @router.post("/cases/{case_id}")
 async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     """Do what the button says. If that can't be done the page says why, and has what was typed."""
-    row = await find_visible_case(visit, case_id)
+    await find_visible_case(visit, case_id)
     action, wanted = visit.form.get("action", ""), filters_from_query(visit)
     replica, person, who = visit.replica, visit.person, visit.who
     try:
@@ -105,8 +104,6 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
                 if not visit.text("note"):
                     raise Problem("bad_input", "not escalated yet: write a note that tells the leads why")
                 await replica.reviews.escalate(case_id, person, visit.text("note"), who)
-            case "translate" if visit.replica.options.desk_translator:
-                return await _render_case(visit, case_id, FormResult(), translation=await _translate(visit, row))
             case "note":
                 await notes.write_note(replica.store, case_id, person, visit.text("note"), who)
             case _:
@@ -169,18 +166,7 @@ async def find_visible_case(visit: DeskVisit, case_id: str) -> JSON:
     return row
 
 
-async def _translate(visit: DeskVisit, row: JSON) -> str:
-    """Return the machine translation of a post's text; raise Problem if there is none."""
-    options = visit.replica.options
-    text = str((row["post"] or {}).get("text") or "")
-    if not text.strip():
-        raise Problem("bad_input", "translation: the post has no text")
-    return await translate_post(str(options.desk_translator), text, row["language"], options.desk_language)
-
-
-async def _render_case(
-    visit: DeskVisit, case_id: str, result: FormResult, *, translation: str | None = None
-) -> Response:
+async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Response:
     row, store = await find_visible_case(visit, case_id), visit.replica.store
     record = Record.model_validate(row["record"]) if row["record"] and "cancelled" not in row["record"] else None
     claimed, mine = visit.claim_of(row)
@@ -226,7 +212,6 @@ async def _render_case(
         post_drawn=view and draw_fragment(view, part="post"),
         trial_drawn=view and not blind and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
-        translation=translation, translates=bool(visit.replica.options.desk_translator),
         clauses=policy.clauses if policy else (), cited=() if blind else verdict.get("clauses") or (),
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",

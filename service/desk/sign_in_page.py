@@ -90,7 +90,7 @@ async def _caller_by_key(request: Request, sessions: DeskSessionStore, key: str)
     except Problem:
         raise Problem("no_key", "This key is not valid. Ask whoever runs the service for one.") from None
     if not may_enter(request, who):
-        raise Problem("no_key", "From another machine a key is needed. Make one with: tribunal keys add")
+        raise Problem("no_key", "From another machine a key is needed. Make one with: tribunal service keys add")
     await sessions.count_key_attempt(address, -1)
     return who
 

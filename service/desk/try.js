@@ -70,7 +70,6 @@
     const stage = words.stages[turn.stage] || turn.stage;
     const kind = turn.stage === "scan" ? "gate" : SIDES[turn.seat];
     const element = entry(`${speaker(turn.seat)}: ${stage}`, kind, `turn ${turn.id}`);
-    if (turn.edited) chip(element, "edited by a person", "warn");
     for (const cue of turn.cues) {
       const group = cue.characteristic ? `${cue.target_group} (${cue.characteristic})` : cue.target_group;
       chip(element, cue.id, "bad", `${cue.type} · ${group} · ${cue.category}: ${cue.claim}`);
@@ -128,7 +127,7 @@
     triage: (event) => {
       const sure = event.confidence === null ? "no confidence" : `confidence ${event.confidence.toFixed(2)}`;
       const then = event.clear ? "clear, so no debate follows" : "not clear, so the debate follows";
-      paragraph(entry(`Screening: ${event.category || "no decision"}, ${sure}; ${then}`, "gate"), event.explanation);
+      paragraph(entry(`Triage: ${event.category || "no decision"}, ${sure}; ${then}`, "gate"), event.explanation);
     },
     rest: (event) => entry(`No cue is in dispute: stopped after round ${event.round} of ${event.rounds}`, "gate"),
     round: (event) => {
@@ -155,59 +154,9 @@
     precedent: (event) => paragraph(entry(`Decided case: ${event.category}`), event.text),
     judgement: (event) => paragraph(entry(`Judgement so far: ${event.judgement}`), event.reasoning),
     sufficiency: (event) => entry(event.sufficient ? "The evidence is enough" : `Not enough: ${event.missing}`, "gate"),
-    pause: (pause) => {
-      trial.pause = pause;
-      const next = [...new Set(pause.next.map((each) => speaker(each.seat)))].join(", ");
-      say(`Paused. Next: ${next}.`);
-      at("said").replaceChildren(...pause.said.map((each, place) => {
-        const label = made("label", `${spoke(each)} `);
-        const box = made("textarea", each.text);
-        box.id = `said-${place}`;
-        box.rows = 3;
-        box.maxLength = 10_000;
-        label.htmlFor = box.id;
-        const line = made("div");
-        line.append(label, box);
-        return line;
-      }).reverse());
-      at("edit").hidden = !pause.said.length;
-      at("pause").hidden = false;
-      at("next").focus();
-    },
-    edited: (event) => entry(event.note[0].toUpperCase() + event.note.slice(1), "edited"),
     outcome: () => say("The judge has decided."),
     end: drawEnd,
   };
-
-  // Whose words these are, and which of them: "Prosecutor, round 1: C1, claim".
-  const spoke = (passage) => {
-    const [who, round] = passage.id.split("/");
-    const of = passage.channel === "transcript" ? speaker(who) + (Number(round) ? `, round ${round}` : "") : passage.id;
-    const [list, place, field] = passage.field.split(".");
-    return `${of}: ${field ? `${list.slice(0, -1)} ${Number(place) + 1}, ${field}` : list}`;
-  };
-
-  const goOn = async (end) => {
-    const { number, said } = trial.pause;
-    const edits = said.map((each, place) => ({ ...each, text: at(`said-${place}`).value }))
-      .filter((each, place) => each.text !== said[place].text);
-    if (edits.some((each) => !each.text.trim())) { complain("An agent’s words can’t be empty; write what they said."); return; }
-    complain("");
-    try {
-      const answer = await fetch(`${page.dataset.judge}/${trial.id}`, {
-        method: "POST", body: JSON.stringify({ number, edits, to_the_end: end }),
-        headers: { ...headers(), "Content-Type": "application/json" },
-      });
-      if (!answer.ok) { complain(await problem(answer)); return; }
-      at("pause").hidden = true;
-      say("Continuing.");
-      at("stop").focus();
-    } catch (error) {
-      complain(`The service can’t be reached; see whether it runs, and go on again. (${error.message})`);
-    }
-  };
-  at("next").addEventListener("click", () => goOn(false));
-  at("to-end").addEventListener("click", () => goOn(true));
 
   const headers = () => (at("key").value.trim() ? { "X-API-Key": at("key").value.trim() } : {});
 
@@ -253,7 +202,7 @@
     at("post").textContent = at("text").value;
     at("post").hidden = !at("text").value;
     at("log").hidden = at("cost").hidden = false;
-    at("result").hidden = at("pause").hidden = true;
+    at("result").hidden = true;
     at("calls").textContent = "0";
     at("tokens").textContent = "0 in, 0 out";
     at("seconds").textContent = "0 s";
@@ -271,7 +220,7 @@
     at("stop").hidden = false;
     at("stop").focus();
     try {
-      const answer = await fetch(page.dataset.judge + (at("step").checked ? "?step=true" : ""), {
+      const answer = await fetch(page.dataset.judge, {
         method: "POST", signal: one.stopping.signal, body: JSON.stringify(asked()),
         headers: { ...headers(), "Content-Type": "application/json" },
       });
@@ -285,7 +234,7 @@
     one.over = true;
     const waits = document.activeElement === at("stop");
     at("start").disabled = false;
-    at("stop").hidden = at("pause").hidden = true;
+    at("stop").hidden = true;
     if (waits) at("start").focus();
   });
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, get_args
 
 from anyio import CancelScope
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -22,7 +22,6 @@ from tribunal.cases.deciders import PriceOfCall
 from tribunal.cases.explanations import case_from_row, view_with_image
 from tribunal.cases.problem import Problem
 from tribunal.cases.quotations import cut_segments
-from tribunal.cases.stepping import StepAnswer
 from tribunal.cases.trial_table import mark_cues
 from tribunal.cases.view_maker import safe_link
 from tribunal.context import POLICIES
@@ -34,12 +33,11 @@ from tribunal.schema import JSON, Cue, Turn
 from tribunal.service.desk.pages import HEADERS, render_page
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import has_keys
-from tribunal.service.replica.pauses import answer_pause
 from tribunal.service.replica.replica import Replica
-from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, Owner, may_be_operator, replica_of
-from tribunal.service.routes.cases import iter_trial_events, visible_case
+from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, may_be_operator, replica_of
+from tribunal.service.routes.cases import iter_trial_events
 from tribunal.service.routes.judge import JudgeRequest, make_case, read_judge_request
-from tribunal.service.routes.parameters import JSON_TYPE, CaseId
+from tribunal.service.routes.parameters import JSON_TYPE
 from tribunal.shared_settings import VIEWS
 from tribunal.text import make_visible
 
@@ -74,7 +72,6 @@ async def try_post(
     replica: CurrentReplica,
     who: Judge,
     body: Annotated[JudgeRequest, Depends(read_judge_request)],
-    step: Annotated[bool, Query(description="whether the trial pauses before each agent")] = False,
 ) -> EventSourceResponse:
     """Decide on a post, and send the trial as it is told; it ends when its reader goes away.
 
@@ -88,24 +85,9 @@ async def try_post(
     # A post that is tried is no moderator's work.
     settings = {name: value for name, value in new.settings.items() if name not in ("review", "review_rule")}
     new = new.model_copy(update={"settings": settings})
-    opening = asyncio.create_task(
-        replica.intake.open_case(new, who, deadline_s=body.deadline_s or _HOLD_SECONDS, stepped=step)
-    )
+    opening = asyncio.create_task(replica.intake.open_case(new, who, deadline_s=body.deadline_s or _HOLD_SECONDS))
     opened = await asyncio.shield(opening)
     return EventSourceResponse(_stream_trial(replica, opened, body.text or ""))
-
-
-@router.post("/try/{case_id}", status_code=204)
-async def go_on(case_id: CaseId, body: StepAnswer, replica: CurrentReplica, who: Owner) -> None:
-    """Go on with a trial that pauses, with other words than were said where some are given.
-
-    Raises:
-        Problem: it isn't theirs, or isn't at this pause.
-    """
-    row = await visible_case(replica.case_store, case_id, who)
-    if row["key_id"] != (who.key_id or None):
-        raise Problem("not_found", f"case: {case_id}: there is none that this key tries")
-    await answer_pause(replica.case_store, row, body)
 
 
 async def _stream_trial(replica: Replica, opened: OpenCase, text: str) -> AsyncIterator[ServerSentEvent]:

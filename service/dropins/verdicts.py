@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from tribunal.cases.author_history import hash_author
 from tribunal.cases.leases import NewCase
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
@@ -140,12 +139,9 @@ def score_of_category(record: Record, category: str) -> float:
 
 
 async def score_posts(
-    request: Request, replica: Replica, who: Caller, posts: Sequence[JSON], settings: JSON, *, keep: bool = True,
-    author: str | None = None,
-) -> ScoredPosts:  # fmt: skip
+    request: Request, replica: Replica, who: Caller, posts: Sequence[JSON], settings: JSON, *, keep: bool = True
+) -> ScoredPosts:
     """Decide on posts by the operator's graph, which states a confidence if it can, and return their scores.
-
-    `author` is the id of whoever posted them, where it is known; only a keyed hash of it is kept.
 
     Raises:
         Problem: too many wait, it took too long, or a post was given no verdict.
@@ -156,6 +152,5 @@ async def score_posts(
     graph = replica.options.graph
     if graph in GRAPHS and not confidence_wanted(context_from(settings)):
         settings = {**settings, "threshold": USUAL_THRESHOLD}
-    author_sha = await hash_author(replica.store, author if keep else None)
-    new = [NewCase(graph=graph, post=post, settings=settings, keep=keep, author_sha=author_sha) for post in posts]
+    new = [NewCase(graph=graph, post=post, settings=settings, keep=keep) for post in posts]
     return ScoredPosts(*await _decide_posts(request, replica, who, new))

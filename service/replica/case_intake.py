@@ -66,7 +66,7 @@ class CaseIntake:
 
     async def open_case(
         self, new: NewCase, who: Caller, *, idempotency_key: str | None = None, again: float | None = None,
-        deadline_s: float | None = None, wait: float = 0.0, stepped: bool = False,
+        deadline_s: float | None = None, wait: float = 0.0,
     ) -> OpenCase:  # fmt: skip
         """Take a case in, and begin with it if there is room and its models answer.
 
@@ -77,7 +77,6 @@ class CaseIntake:
             again: find the same case instead, if it is under way or was decided in the last so many seconds.
             deadline_s: for how many seconds it may be held while no model answers, as far as the operator lets it.
             wait: for how many seconds its caller waits; one that is not to be kept is held no longer.
-            stepped: whether its caller steps through its trial, which begins here and now.
 
         Raises:
             Problem: too many wait, the key's budget is spent, or the idempotency key belongs to another request.
@@ -88,22 +87,19 @@ class CaseIntake:
         hold = outages.hold_new(await outages.needed_providers(new.graph, new.settings), deadline)
         is_full = not new.keep and len(self.worker.held_in_memory) >= self.options.queue
         placed = not is_full and await self.worker.take_place()
-        if not placed and (stepped or not new.keep):
-            what = "a trial that is stepped through" if stepped else "a post that is not to be kept"
-            raise Problem("busy", f"every place is taken, and {what} can't wait", retry_after=5)
+        if not placed and not new.keep:
+            raise Problem("busy", "every place is taken, and a post that is not to be kept can't wait", retry_after=5)
         held: Held | None = None
         try:
             case_id, is_new, held = await self.case_store.take_in(
                 new, who.key_id, here=placed, most_waiting=self.options.queue, idempotency_key=idempotency_key,
-                again=again, by=who.audit_actor, deadline=deadline, hold=hold if new.keep else None, only_here=stepped,
+                again=again, by=who.audit_actor, deadline=deadline, hold=hold if new.keep else None,
             )  # fmt: skip
         finally:
             if placed and held is None:
                 self.worker.give_place_back()
         if not is_new:
             return OpenCase(self, case_id, found=True)
-        if held is not None and stepped:
-            held = held.model_copy(update={"stepped": True})
         return await self.try_or_queue(case_id, held)
 
     async def try_or_queue(self, case_id: str, held: Held | None) -> OpenCase:

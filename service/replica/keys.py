@@ -29,7 +29,7 @@ from tribunal.times import format_date
 Scope = Literal["judge", "review", "lead", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _NO_KEY = "no valid key: send one as Authorization: Bearer tribunal_…"
-_NOT_IN_FORCE = "there is no such key in force; tribunal keys list shows them"
+_NOT_IN_FORCE = "there is no such key in force; tribunal service keys list shows them"
 _MARK = "tribunal"  # so that a secret scanner knows one when it sees it
 WARNING_DAYS = 14  # before a key's end: how early the metrics tell the operator
 RefusalReason = Literal["unknown", "revoked", "expired"]

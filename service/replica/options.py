@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,9 +84,6 @@ class ServiceOptions(Frozen):
     second_opinions_of_court: float = Field(
         0.0, ge=0, le=1, description="the share of the cases that the court decided alone that a person sees"
     )
-    coop_key: Path | None = Field(
-        None, description="the public key (PEM) of Coop's organisation, by which its action callbacks are known"
-    )
     retain_words: float | None = Field(
         None, ge=0, description="how long the words of decided cases are kept, such as 90d or 12h; else until erased"
     )
@@ -121,10 +117,6 @@ class ServiceOptions(Frozen):
         "before",
         description="whether a reviewer sees the model verdict before or after their own decision: before or after",
     )
-    desk_translator: str | None = Field(
-        None, description="module:object of a coroutine (text, source, target) that translates a post for reviewers"
-    )
-    desk_language: str = Field("en", description="the language that it translates into, by its code")
     desk_break: int = Field(15, ge=0, description="hard cases in a row after which a break is suggested; 0: never")
     desk_user_header: str | None = Field(
         None, description="the header in which a trusted proxy names who uses the desk, such as X-Forwarded-User"
@@ -144,17 +136,6 @@ class ServiceOptions(Frozen):
     def _check_header_name(cls, given: str | None) -> str | None:
         if given is not None and not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", given):
             raise ValueError("is no name of a header")
-        return given
-
-    @field_validator("desk_translator")
-    @classmethod
-    def _check_translator(cls, given: str | None) -> str | None:
-        try:
-            found = pkgutil.resolve_name(given) if given else print
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ValueError(f"can't be loaded: {error}; give module:object") from error
-        if not callable(found):
-            raise ValueError("can't be called; name a coroutine function")
         return given
 
     @field_validator("webhook_retries", "desk_proxy", mode="before")

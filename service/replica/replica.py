@@ -27,7 +27,6 @@ from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
-from tribunal.service.replica.coop_signature import load_coop_key
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.near_copies import NearCopies
@@ -71,7 +70,6 @@ class Replica:
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.outages.wakes += [self.queued, self.feeder.wake]
         self.uploads = Uploads(options, store, self.batches)
-        self.coop_key = load_coop_key(options.coop_key) if options.coop_key else None
         self.retention = Retention(store, case_store.replica, options)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
         self.last_heartbeat = time.monotonic()
@@ -94,7 +92,7 @@ class Replica:
         try:
             async with asyncio.timeout(_DATABASE_SECONDS):
                 version = await self.store.version()
-                if version != self._checked_version:  # somebody has run `tribunal migrate`
+                if version != self._checked_version:  # somebody has run `tribunal service migrate`
                     self._checked_version, self._fits = version, await self._fits_tables(version)
         except Exception as error:  # noqa: BLE001 (whatever it is, the database doesn't answer)
             _LOG.warning("the database doesn't answer: %s", type(error).__name__)
@@ -218,8 +216,8 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
         await asyncio.to_thread(read_mapping, options.mapping)
     if options.host not in LOOPBACK and not await has_keys(store):
         raise BadInput(
-            f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal keys add, "
-            "or listen on 127.0.0.1"
+            f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal service "
+            "keys add, or listen on 127.0.0.1"
         )
     if options.desk_user_header and not options.desk_proxy:
         raise BadInput(

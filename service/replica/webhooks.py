@@ -24,17 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from standardwebhooks import Webhook
 
 from tribunal import __version__
-from tribunal.cases.outbox import (
-    COOP_EVENTS,
-    EVENTS,
-    FIRST_EVENTS,
-    SLACK_EVENTS,
-    CoopTarget,
-    Form,
-    Outbox,
-    events_of_webhook,
-    make_test_message,
-)
+from tribunal.cases.outbox import EVENTS, FIRST_EVENTS, TEST, Outbox, events_of_webhook, message_body
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
@@ -54,8 +44,6 @@ async def add_webhook(
     events: Sequence[str] | None = None,
     *,
     with_record: bool = False,
-    coop: CoopTarget | None = None,
-    form: Form = "plain",
     http: bool = False,
     by: Who = OPERATOR,
 ) -> tuple[str, str]:
@@ -64,10 +52,8 @@ async def add_webhook(
     Args:
         store: the database.
         url: where messages are sent.
-        events: the types that are sent there; None: all, or in Slack's form those that a person should look at.
-        with_record: whether the whole record is sent, the post's words among it; in Slack's form the post's text.
-        coop: tell it in Coop's form, by these names of its own, and of decisions and appeals alone.
-        form: ours, or Slack's.
+        events: the types that are sent there; None: all.
+        with_record: whether the whole record is sent, the post's words among it.
         http: whether an address without TLS is taken.
         by: who adds it, for the audit log.
 
@@ -79,27 +65,19 @@ async def add_webhook(
     """
     check_url(url, http)
     if events is None:
-        events = SLACK_EVENTS if form == "slack" else EVENTS
+        events = EVENTS
     if (unknown := next((each for each in events if each not in EVENTS), None)) is not None or not events:
         raise BadInput(f"event: {unknown or 'none'}: is no type of message; they are {', '.join(EVENTS)}")
-    if coop is not None:
-        if with_record:
-            raise BadInput("with_record: Coop's form holds no record; leave one of the two out")
-        if form != "plain":
-            raise BadInput(f"form: {form}: a webhook has one form; leave this or coop out")
-        events = [each for each in events if each in COOP_EVENTS]
-        if not events:
-            raise BadInput(f"event: Coop's form is for {' and '.join(COOP_EVENTS)}; name one of them, or none")
     webhook_id = f"hook-{secrets.token_hex(6)}"
     secret = _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
-    wanted, told = list(dict.fromkeys(events)), {"with_record": with_record, "coop": coop and coop.dump()}
-    # A replica of the release before reads `events` alone, and would write to Slack in another form.
-    first = [each for each in wanted if each in FIRST_EVENTS and form == "plain"]
-    columns = {"events": first, "later_events": [each for each in wanted if each not in first] or None}
-    row = {"id": webhook_id, "url": url, "secret": secret, "form": None if form == "plain" else form}
+    wanted = list(dict.fromkeys(events))
+    # A replica of the release before reads `events` and knows only the first types.
+    first = [each for each in wanted if each in FIRST_EVENTS]
+    later = [each for each in wanted if each not in FIRST_EVENTS] or None
+    row = {"id": webhook_id, "url": url, "secret": secret, "events": first, "later_events": later}
     async with store.transaction() as connection:
-        await connection.execute(webhooks.insert().values(**row, **columns, **told, created=time.time()))
-        details = {"host": urlsplit(url).hostname, "url_sha": sha(url), "events": wanted, "form": form, **told}
+        await connection.execute(webhooks.insert().values(**row, with_record=with_record, created=time.time()))
+        details = {"host": urlsplit(url).hostname, "url_sha": sha(url), "events": wanted, "with_record": with_record}
         await append(connection, by, LogEntry(kind="webhook.added", subject=webhook_id, details=details))
     return webhook_id, secret
 
@@ -136,7 +114,7 @@ async def find_webhook(store: Store, webhook_id: str) -> JSON:
 
 
 def _as_shown(row: JSON) -> JSON:
-    return {**row, "events": events_of_webhook(row), "later_events": None, "form": row["form"] or "plain"}
+    return {**row, "events": events_of_webhook(row), "later_events": None}
 
 
 async def remove_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
@@ -159,7 +137,7 @@ async def _change_webhook(store: Store, statement: Update | Delete, entry: LogEn
 
 
 def _unknown_webhook(webhook_id: str) -> Problem:
-    return Problem("not_found", f"webhook: {webhook_id[:80]}: there is none; tribunal webhooks list shows them")
+    return Problem("not_found", f"webhook: {webhook_id[:80]}: there is none; tribunal service webhooks list shows them")
 
 
 _LOG = logging.getLogger(__name__)
@@ -218,7 +196,7 @@ async def send_test_message(store: Store, webhook_id: str, seconds: float) -> De
         Problem: there is no such endpoint.
     """
     row = await find_webhook(store, webhook_id)
-    body = make_test_message(row)
+    body = message_body(TEST, {"webhook": row["id"]})
     async with open_session() as session:
         return await post_message(session, seconds, row["url"], row["secret"], new_id("msg"), body)
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -15,7 +14,6 @@ from tribunal.cases.case_store import CaseStore
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.holds import Hold, hold_case
 from tribunal.cases.leases import Held, without_earlier_calls
-from tribunal.cases.stepping import EDITED_WHY, edits_of
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.context import context_from
 from tribunal.errors import BadInput
@@ -24,7 +22,6 @@ from tribunal.eval.runs.decider import record_of_unusable_post
 from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while_away
 from tribunal.service.replica.outages import Outages
-from tribunal.service.replica.pauses import wait_at_pause
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver
 from tribunal.store.engine import Store
 from tribunal.trust import for_an_agent, stored_settings
@@ -155,11 +152,6 @@ class Worker:
                 await retry_while_away(lambda: hold_case(self._store, lease, held, hold, result.calls, spent, money))
                 await self.outages.settle(hold)
                 return None
-            if edits_of(record):
-                await retry_while_away(lambda: self._case_store.write_events(events[:]))
-                await retry_while_away(lambda: self._case_store.cancel(held, EDITED_WHY, spent, record))
-                observer.finish(paid)
-                return record
             question = result.question.dump() if result.question else None
             counts = await retry_while_away(
                 lambda: self._case_store.finish(
@@ -213,7 +205,7 @@ class Worker:
                     await self._wait_in_memory(held)
             await self.outages.begin_probe(held.id)
             hold, is_decided, given_up = None, False, self.outages.given_up(held)
-            patient = not given_up and not held.stepped  # who steps sees for themselves that no model answers
+            patient = not given_up
             how = {"hold": decide if patient else None, "given_up": given_up, "allowance": allowance}
             result = await self._run_graph(held, events, observer, **how)
             made = list(result.calls) or [call.dump() for call in result.record.calls]
@@ -242,8 +234,6 @@ class Worker:
             events.append({"case_id": held.id, "number": next(numbers), "attempt": held.attempt, "event": event})
             observer.observe_event(event)
 
-        if held.stepped:
-            how["pause"] = partial(wait_at_pause, self._case_store, held.id, on_event, numbers)
         if held.via != "service":  # of the terminal: its settings and its image are the operator's
             await asyncio.to_thread(trusted_graph, held.graph)
             with stored_settings():

@@ -20,7 +20,7 @@ from tribunal.service.routes.storable import check_json_body, check_parameters
 
 _CALLER = "tribunal.caller"
 PEER = "tribunal.peer"  # in the state of a request: the address that its connection comes from
-_bearer = HTTPBearer(auto_error=False, description="a key made by `tribunal keys add`")
+_bearer = HTTPBearer(auto_error=False, description="a key made by `tribunal service keys add`")
 _header = APIKeyHeader(name="X-API-Key", auto_error=False)
 _query = APIKeyQuery(name="key", auto_error=False)
 
@@ -124,7 +124,9 @@ class Access:
         replica = replica_of(request)
         who = await find_key_owner(request, key)
         if who is OPERATOR and not may_be_operator(request):
-            raise Problem("no_key", "from elsewhere, or by a name other than localhost, give a key: tribunal keys add")
+            raise Problem(
+                "no_key", "from elsewhere, or by a name other than localhost, give a key: tribunal service keys add"
+            )
         if who is OPERATOR and ("origin" in request.headers or "sec-fetch-site" in request.headers):
             check_origin(request)  # a browser sent it: no page of another site may spend what needs no key here
         request.state.key_id = who.key_id

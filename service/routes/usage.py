@@ -29,5 +29,5 @@ async def show_usage(
         raise Problem("forbidden", "key: another's usage is shown to the scope admin; leave it out for your own")
     key_id = key or who.key_id
     if not key_id:
-        raise Problem("bad_input", "key: you have none; give the id of one, as tribunal keys list shows it")
+        raise Problem("bad_input", "key: you have none; give the id of one, as tribunal service keys list shows it")
     return await read_usage(replica.store, key_id, days)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from tribunal.cases.outbox import CoopTarget, EventType, Form, Status
+from tribunal.cases.outbox import EventType, Status
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.service.replica import webhooks as endpoints
@@ -23,29 +23,14 @@ Events = Annotated[
     list[EventType],
     Field(description="the types of messages that are sent there", examples=[["case.decided"]]),
 ]
-_COOP = Field(
-    default=None,
-    description="tell it in the form of Coop's callbacks, by the receiver's own names",
-    examples=[{"item_type": "comment", "action": "remove"}],
-)
-WebhookForm = Annotated[
-    Form,
-    Field(description="ours, or Slack's, which Mattermost and others take, too; a coop has Coop's", examples=["plain"]),
-]
 
 
 class WebhookRequest(api.RequestBody):
     """An endpoint to add."""
 
     url: Url = Field(max_length=endpoints.MAX_URL, description="https, unless the operator allows http")
-    events: Events | None = Field(
-        default=None, min_length=1, description="none: all, or in Slack's form those that a person should look at"
-    )
-    with_record: bool = Field(
-        False, description="whether the whole record is sent, with the words of the post; in Slack's form the post"
-    )
-    coop: CoopTarget | None = _COOP
-    form: WebhookForm = "plain"
+    events: Events | None = Field(default=None, min_length=1, description="none: all")
+    with_record: bool = Field(False, description="whether the whole record is sent, with the words of the post")
 
 
 class Webhook(BaseModel):
@@ -55,8 +40,6 @@ class Webhook(BaseModel):
     url: Url
     events: Events
     with_record: bool = Field(description="whether the whole record is sent", examples=[False])
-    coop: CoopTarget | None = _COOP
-    form: WebhookForm = "plain"
     created: api.Seconds = Field(description="when it was added, in seconds of the epoch")
     disabled: api.Seconds | None = Field(description="since when nothing is sent there: it answered 410")
 
@@ -121,7 +104,7 @@ async def list_webhooks(replica: CurrentReplica, who: Admin) -> WebhookList:
 async def add_webhook(body: WebhookRequest, replica: CurrentReplica, who: Admin) -> AddedWebhook:
     """Add a webhook. From now on it is told of every case that ends. Keep the secret: it is shown this once."""
     webhook_id, _ = await endpoints.add_webhook(
-        replica.store, body.url, body.events, with_record=body.with_record, coop=body.coop, form=body.form,
+        replica.store, body.url, body.events, with_record=body.with_record,
         http=replica.options.webhook_http, by=who.audit_actor,
     )  # fmt: skip
     return AddedWebhook.model_validate(await endpoints.find_webhook(replica.store, webhook_id))

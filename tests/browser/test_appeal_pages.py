@@ -8,22 +8,17 @@ import time
 from pathlib import Path
 
 import httpx
-import pytest
 from playwright.async_api import Browser
 
+from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import AXE, NARROW, axe_finds, browsing, is_at, is_sound, pictured, sign_in
-from tests.browser.test_own_pages import CHROMIUM, HOSTILE, chromium
+from tests.browser.test_own_pages import HOSTILE
 from tests.service.at_desk import ALL, post
-from tests.service.conftest import opened
+from tests.service.conftest import get_json, opened
 from tests.service.live import listening, sqlite
 from tribunal.store.tables import cases, decisions, second_opinions
 
-__all__ = ["chromium"]  # the fixture
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 DAY = 86_400
 
 
@@ -77,7 +72,7 @@ async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path)
         strange = {"appellant": HOSTILE[:190], "reason": HOSTILE, "context": HOSTILE}
         second = await client.post(f"/v1/cases/{found[1]}/appeal", json=strange)
         assert (first.status_code, second.status_code) == (201, 201)
-        opinions = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        opinions = await get_json(client, "/v1/second-opinions", "second_opinions")
         opinion = next(each["id"] for each in opinions if not each["id"][8:].isdecimal())
         await sign_in(page, "lee")
         for appeal in (first.json()["id"], second.json()["id"]):
@@ -93,7 +88,7 @@ async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path)
         await page.get_by_label("Note").fill(HOSTILE)
         await page.get_by_role("button", name="Order a new run").click()
         await page.wait_for_url("**said=retry")
-        while (await client.get(f"/v1/appeals/{first.json()['id']}")).json()["status"] == "trying":
+        while await get_json(client, f"/v1/appeals/{first.json()['id']}", "status") == "trying":
             await page.wait_for_timeout(50)
         await page.goto(f"/desk/appeals/{first.json()['id']}")
         await page.get_by_label("Note").fill(HOSTILE)

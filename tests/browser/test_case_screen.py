@@ -8,20 +8,14 @@ import re
 from pathlib import Path
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Locator, Page
 
+from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import NARROW, a_picture, browsing, is_at, is_sound, sign_in
-from tests.browser.test_own_pages import CHROMIUM, chromium
 from tests.service.at_desk import ALL, post
 from tests.service.live import listening, sqlite
 
-__all__ = ["chromium"]  # the fixture
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 DESK = {"width": 1280, "height": 800}
 WEEDS = "Immigrants: the weeds in our garden."
 EARLIER = ["What do you think of the new neighbours?", "I don't know them yet."]

@@ -19,21 +19,17 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.test_own_pages import CHROMIUM, CONTRAST, HOSTILE, chromium
+from tests.browser.conftest import IN_CHROMIUM
+from tests.browser.test_own_pages import CONTRAST, HOSTILE
 from tests.service.at_desk import ALL, post
 from tests.service.live import key_of, listening, sqlite
 from tests.test_docs import DOCS, UPDATE
 from tribunal.service.desk.visits import TABS
 
-__all__ = ["chromium"]  # the fixture
 AXE = os.environ.get("TRIBUNAL_AXE")
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 
 
 @asynccontextmanager

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
-from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, is_read, opened
+from tests.browser.conftest import IN_CHROMIUM
+from tests.browser.test_own_pages import HOSTILE, is_read, opened
 from tests.result_lines import answers, write_run
 from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
 from tribunal.eval.experiments.rendering import write_table
 from tribunal.eval.experiments.table import build_table
 from tribunal.eval.measures.columns import read_columns
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+pytestmark = IN_CHROMIUM
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from PIL import Image
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
-from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, hostile_record, is_read, opened
+from tests.browser.conftest import IN_CHROMIUM
+from tests.browser.test_own_pages import HOSTILE, hostile_record, is_read, opened
 from tribunal.cases.case_drawing import draw_fragment, draw_page, stylesheet
 from tribunal.cases.case_view import AuthorLetter
 from tribunal.cases.explanations import view_with_image
@@ -18,18 +17,8 @@ from tribunal.cases.view_maker import CaseAtHand
 from tribunal.exhibit import Box
 from tribunal.schema import Appealed, Precedent, Trial
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 SEEN = "document.querySelector('.ex-image img')"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
 
 
 async def hostile_case(folder: Path) -> CaseAtHand:

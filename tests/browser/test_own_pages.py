@@ -5,28 +5,21 @@ It is the one that TRIBUNAL_CHROMIUM names, or that is found as `chromium`; with
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, Route, async_playwright
+from playwright.async_api import Browser, Page, Route
 from typer.testing import CliRunner
 
 import tribunal
+from tests.browser.conftest import IN_CHROMIUM
 from tests.result_lines import line, write_run
 from tribunal.commands import app
 from tribunal.schema import Evidence, Opinion, Record, Review, Step
 
-CHROMIUM = os.environ.get("TRIBUNAL_CHROMIUM") or shutil.which("chromium")
-ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 HOSTILE = (
     "</p></article></details></script><script>window.ran = 1</script><img src=http://198.51.100.7/x onerror='ran = 1'>"
     "<svg onload=\"window.ran=1\"><style>@import 'http://198.51.100.7/s'</style><iframe src=javascript:parent.ran=1>"
@@ -61,17 +54,7 @@ CONTRAST = """() => {
     return found.sort((x, y) => x[0] - y[0])[0];
 }"""
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+pytestmark = IN_CHROMIUM
 
 
 @asynccontextmanager

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 from typer.testing import CliRunner
 
-from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, CONTRAST
+from tests.browser.conftest import IN_CHROMIUM
+from tests.browser.test_own_pages import CONTRAST
 from tests.result_lines import line, write_run
 from tribunal.commands import app
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 HIGHEST = 12_000  # pixels of a report on four runs at a telephone's width, as docs/measures.md says
 # Words and figures that stand on several lines. Those of more than 40 letters may; of 24 in the name of a row or a run.
 BROKEN = r"""() => {
@@ -48,12 +44,6 @@ WIDE = """() => [...document.querySelectorAll("body *")].filter(each => {
 # Tables that scroll, though there is room for them, or that can't be scrolled to.
 SCROLLED = """() => [...document.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth + 1)
     .map(each => [each.ariaLabel, getComputedStyle(each).overflowX, each.tabIndex])"""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
 
 
 @pytest.fixture(scope="module")

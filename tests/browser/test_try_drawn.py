@@ -13,21 +13,17 @@ import pytest
 from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import AXE, NARROW, SCHEMES, WIDE, axe_finds, browsing, is_sound
-from tests.browser.test_own_pages import CHROMIUM, HOSTILE, chromium, opened
-from tests.court import argument, court_script, part
+from tests.browser.test_own_pages import HOSTILE, opened
+from tests.court import argument, court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.service.live import deciding, key_of, listening, sqlite
 from tests.test_docs import DOCS, UPDATE
 from tribunal.calls import DEMO_NOTICE
 
-__all__ = ["chromium"]  # the fixture
 WEEDS = "Immigrants: the weeds in our garden."
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 
 
 async def take_picture(page: Page) -> None:
@@ -100,39 +96,6 @@ async def test_agents_are_drawn_as_they_speak_and_stopped(chromium: Browser, tmp
         await expect(page.get_by_role("button", name="Try it")).to_be_focused()
         case = "fetch('/v1/cases').then(answer => answer.json()).then(told => told.cases[0].status)"
         await page.wait_for_function(f"async () => await {case} === 'cancelled'")
-
-
-@pytest.mark.long
-async def test_a_turn_is_edited_and_the_next_agents_are_shown_the_edit(chromium: Browser, tmp_path: Path) -> None:
-    async with (
-        ScriptedServer(court_script()) as server,
-        deciding(server, sqlite(tmp_path), settings={"rounds": 1}) as url,
-        browsing(chromium, url) as page,
-    ):
-        await page.goto("/try")
-        await page.get_by_label("Text").fill("a post with an implied-cue in it")
-        await page.get_by_label("Pause before each answer").check()
-        await page.get_by_role("button", name="Try it").click()
-        status, onward = page.locator("#status"), page.get_by_role("button", name="Next")
-        for seat in ("Gatekeeper", "Prosecutor"):
-            await expect(status).to_have_text(f"Paused. Next: {seat}.", timeout=30_000)
-            await expect(onward).to_be_focused()
-            await page.keyboard.press("Enter")
-        await expect(status).to_have_text("Paused. Next: Defender.", timeout=30_000)
-        assert [part(each) for each in server.requests] == ["gatekeeper", "investigation"]
-        await page.get_by_text("Edit what was said", exact=True).click()
-        await page.get_by_label("Prosecutor, round 1: cue 1, claim").fill("are compared with a garden")
-        await page.get_by_role("button", name="Run to the end").click()
-        await expect(page.locator("#result")).to_be_visible(timeout=30_000)
-        shown = {part(each): each.text for each in server.requests}
-        assert all("are compared with a garden" in shown[each] for each in ("defence", "judge"))
-        await expect(page.locator("#log")).to_contain_text("edited by a person")
-        await expect(page.locator("#banners")).to_contain_text("this is not the court’s verdict")
-        async with page.expect_download() as loading:
-            await page.get_by_role("button", name="Save as an HTML page").click()
-        await (await loading.value).save_as(tmp_path / "saved.html")
-        async with opened(chromium, tmp_path / "saved.html") as alone:
-            assert "“implied-cue” became “are compared with a garden”" in await alone.inner_text("body")
 
 
 @pytest.mark.long

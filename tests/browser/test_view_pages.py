@@ -14,18 +14,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from PIL import Image
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 from typer.testing import CliRunner
 
-from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, is_read, opened
+from tests.browser.conftest import IN_CHROMIUM
+from tests.browser.test_own_pages import HOSTILE, is_read, opened
 from tests.result_lines import line, write_run
 from tribunal.commands import app
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 WIDTHS = (390, 800, 1280)
 ROWS = "tr[data-row]"
 
@@ -54,12 +51,6 @@ def runs_in(folder: Path) -> tuple[Path, Path, Path]:
         lines.append(line(HOSTILE, 1, 0, text=HOSTILE, explanation=HOSTILE, fields={"difficulty": HOSTILE}, track=None))
         made.append(write_run(folder / name, lines, dataset="table", data=held, settings={"base_url": HOSTILE}))
     return made[0], made[1], data
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

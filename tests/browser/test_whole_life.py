@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_desk_pages import browsing, is_at, sign_in
-from tests.browser.test_own_pages import CHROMIUM, chromium
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.service.conftest import database, migrated_database, migrated_file, opened
+from tests.service.conftest import database, migrated_database, opened
 from tests.service.live import deciding, key_of
 from tests.service.receiving import receiving
 from tests.service.test_checkpoints import UNSURE
@@ -27,12 +26,8 @@ from tests.service.test_undo_elsewhere import in_effect
 from tribunal.notices.mapping import example_mapping
 from tribunal.store.tables import appeals, second_opinions
 
-__all__ = ["chromium", "database", "migrated_database", "migrated_file"]  # the fixtures
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+__all__ = ["database", "migrated_database"]  # the fixtures
+pytestmark = IN_CHROMIUM
 SONG, QUOTED = "the words that were posted", "somebody shouted something at the match"
 COPIED = "They should all stay at home on Sundays, every single one of them, and take their bicycles along."
 OPTIONS = {"settings": {"review": True}, "desk_undo": 600.0, "second_opinions": 1.0, "webhook_http": True}
@@ -197,7 +192,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
             ("case.decided", "copy-1", "NotHate"), ("case.decided", "copy-2", "NotHate"),
             ("case.appealed", "song", "Religious"), ("appeal.decided", "song", "NotHate"),
         }  # fmt: skip
-        figures = json.loads(await tribunal("transparency", *span, "--format", "json", *held))
+        figures = json.loads(await tribunal("dsa", "report", *span, "--format", "json", *held))
         assert (figures["posts"], figures["hateful"], figures["automated"]["by_people"]) == (4, 1, 4)
         assert (figures["reversals"]["reviews"]["turned"], figures["reversals"]["appeals"]["turned"]) == (3, 1)
 
@@ -205,7 +200,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await second.goto(f"/desk/cases/{song}")
         for words in (SONG, "It is a line of an old song.", f"{names[first]} (a)", "undid the decision"):
             await says(second, words)
-        await tribunal("forget", "--case", song, "--yes", *held)
+        await tribunal("cases", "forget", "--case", song, "--yes", *held)
         await second.reload()
         left = await second.content()
         assert [words for words in (SONG, "old song", "I meant every word") if words in left] == []

@@ -22,7 +22,7 @@ from tribunal.cases.checkpoints import PlainSerializer
 from tribunal.commands import app
 
 JUDGE = ("judge", "post-words", "--model", "rehearsal")
-ALL = (*JUDGE, "--review", "--review-rule", "all", "--json")
+ALL = (*JUDGE, "--review", "--set", "review_rule=all", "--json")
 
 
 def run(*arguments: str) -> Result:

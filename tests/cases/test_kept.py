@@ -79,7 +79,8 @@ def _found(tmp_path: Path, record: Record, last: Record) -> None:
     assert case["record"] == record.dump()
     assert record.protocol
     texts = {
-        sha: run("cases", "text", sha).stdout for sha in (case["policy_sha"], case["prompts_sha"], record.protocol)
+        sha: run("cases", "show", sha, "--text").stdout
+        for sha in (case["policy_sha"], case["prompts_sha"], record.protocol)
     }
     assert texts[case["policy_sha"]].startswith("# The definition, groups and labels")
     assert PromptSet("", json.loads(texts[case["prompts_sha"]])).sha == shipped_prompts().sha
@@ -100,7 +101,7 @@ def test_the_environment_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert (case["post"], case["category"], bool(case["post_sha"])) == (None, "OtherHate", True)
     assert [call["model"] for call in case["record"]["calls"]][-1] == "rehearsal:court"
     monkeypatch.setenv("TRIBUNAL_KEEP", "no")
-    run("judge", POST, *MODEL, "--review", "--review-rule", "all")
+    run("judge", POST, *MODEL, "--review", "--set", "review_rule=all")
     assert [row["outcome"] for row in listed()] == ["pending", "verdict"], "what waits lies there all the same"
     monkeypatch.setenv("TRIBUNAL_KEEP", "always")
     wrong = run("judge", POST, *MODEL)
@@ -117,7 +118,7 @@ def test_a_file_of_the_working_folder_leads_no_post_elsewhere(tmp_path: Path) ->
 
 
 def test_without_words_none_is_left_once_it_is_decided() -> None:
-    assert run("judge", POST, *MODEL, "--review", "--review-rule", "hateful", "--no-keep-text").exit_code == 5
+    assert run("judge", POST, *MODEL, "--review", "--set", "review_rule=hateful", "--no-keep-text").exit_code == 5
     [row] = listed()
     data = Path(os.environ["TRIBUNAL_DATA"])
     held = b"".join(path.read_bytes() for path in data.glob("service.sqlite*"))

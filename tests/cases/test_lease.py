@@ -22,6 +22,7 @@ from tests import PROJECT
 from tests.cases.forked import Done, Forked
 from tests.court import PATIENCE, court_script
 from tests.doubles import Reply, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tribunal.cases.docket import Docket
 from tribunal.commands.stopping import expect_stop
 from tribunal.store.tables import replicas
@@ -89,20 +90,18 @@ async def test_the_live_trial_of_another_process_is_no_case_to_resume(forked: Fo
         return play(request)
 
     play = court_script(explicit=True, judge=UNSURE)
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        async with judging() as trial:
-            await calls(server, 4)
-            case = await the_only_case(forked, "running")
-            table = (await ran(forked, "list")).out
-            assert "is being tried" in table
-            assert "resume" not in table
-            for arguments in (("resume",), ("decide", "--accept"), ("show",)):
-                done = await ran(forked, arguments[0], case["thread"], *arguments[1:])
-                assert (done.status, "is being tried right now" in done.err) == (2, True), done.err
-            answered.set()
-            await trial.communicate()
-            assert trial.returncode == 5
+    async with OpenAIServer(script) as server, judging() as trial:
+        await calls(server, 4)
+        case = await the_only_case(forked, "running")
+        table = (await ran(forked, "list")).out
+        assert "is being tried" in table
+        assert "resume" not in table
+        for arguments in (("resume",), ("decide", "--accept"), ("show",)):
+            done = await ran(forked, arguments[0], case["thread"], *arguments[1:])
+            assert (done.status, "is being tried right now" in done.err) == (2, True), done.err
+        answered.set()
+        await trial.communicate()
+        assert trial.returncode == 5
     assert len(server.requests) == 4
     await the_only_case(forked, "pending")
 
@@ -110,8 +109,7 @@ async def test_the_live_trial_of_another_process_is_no_case_to_resume(forked: Fo
 @pytest.mark.long
 async def test_a_heartbeat_of_a_clock_that_ran_a_year_ahead_holds_no_case(forked: Forked) -> None:
     answers = [Reply(LATER, delay=PATIENCE), UNSURE]
-    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=answers)) as server:
         async with judging() as trial:
             await calls(server, 4)
             trial.kill()
@@ -125,20 +123,21 @@ async def test_a_heartbeat_of_a_clock_that_ran_a_year_ahead_holds_no_case(forked
 
 @pytest.mark.slow
 async def test_a_process_that_slept_too_long_replaces_no_decision(forked: Forked) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=[Reply(LATER, delay=2), UNSURE])) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        async with judging() as sleeper:
-            await calls(server, 4)
-            sleeper.send_signal(signal.SIGSTOP)
-            half_a_minute_passes()
-            case = await the_only_case(forked, "cut_off")
-            resumed = await ran(forked, "resume", case["thread"])
-            assert resumed.status == 5, resumed.err
-            decided = await ran(forked, "decide", case["thread"], "--category", "Sexist", "--reviewer", "kim")
-            assert decided.status == 0, decided.err
-            before = everything()
-            sleeper.send_signal(signal.SIGCONT)
-            out, told = await sleeper.communicate()
+    async with (
+        OpenAIServer(court_script(explicit=True, judge=[Reply(LATER, delay=2), UNSURE])) as server,
+        judging() as sleeper,
+    ):
+        await calls(server, 4)
+        sleeper.send_signal(signal.SIGSTOP)
+        half_a_minute_passes()
+        case = await the_only_case(forked, "cut_off")
+        resumed = await ran(forked, "resume", case["thread"])
+        assert resumed.status == 5, resumed.err
+        decided = await ran(forked, "decide", case["thread"], "--category", "Sexist", "--reviewer", "kim")
+        assert decided.status == 0, decided.err
+        before = everything()
+        sleeper.send_signal(signal.SIGCONT)
+        out, told = await sleeper.communicate()
     assert (sleeper.returncode, out) == (2, b"")
     assert b"another process has taken this case over" in told
     assert b"Traceback" not in told
@@ -176,8 +175,7 @@ async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> N
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_stopped_trial_says_what_became_of_its_case(forked: Forked, number: signal.Signals) -> None:
     answers = [Reply(LATER, delay=PATIENCE), UNSURE]
-    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=answers)) as server:
         async with judging() as trial:
             await calls(server, 4)
             trial.send_signal(number)
@@ -204,12 +202,13 @@ def test_a_stop_before_the_trial_says_so(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.long
 async def test_a_stopped_trial_that_nobody_has_to_see_leaves_nothing(forked: Forked) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=[Reply(LATER, delay=PATIENCE)])) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        async with judging(*JUDGE[:4], "--keep") as trial:
-            await calls(server, 4)
-            trial.terminate()
-            _, told = await trial.communicate()
+    async with (
+        OpenAIServer(court_script(explicit=True, judge=[Reply(LATER, delay=PATIENCE)])) as server,
+        judging(*JUDGE[:4], "--keep") as trial,
+    ):
+        await calls(server, 4)
+        trial.terminate()
+        _, told = await trial.communicate()
     assert trial.returncode == 143
     assert told.splitlines()[-1] == (
         b"tribunal: stopped by SIGTERM: nothing was kept; to judge the post, run the command again"
@@ -220,26 +219,24 @@ async def test_a_stopped_trial_that_nobody_has_to_see_leaves_nothing(forked: For
 @pytest.mark.long
 async def test_an_operator_takes_a_case_from_a_process_that_still_has_it(forked: Forked) -> None:
     answers = [Reply(LATER, delay=2), UNSURE]
-    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        async with judging() as trial:
-            await calls(server, 4)
-            trial.send_signal(signal.SIGSTOP)
-            date_heartbeats(20)  # its clock is a little ahead
-            case = (await the_only_case(forked, "running"))["thread"]
-            released = await asyncio.to_thread(forked.run, "cases", "release", case)
-            assert (released.status, released.out.startswith(f"{case}: taken from ")) == (0, True), released.err
-            await the_only_case(forked, "cut_off")
-            again = await asyncio.to_thread(forked.run, "cases", "release", case)
-            assert (again.status, "no process tries it: it is interrupted" in again.err) == (2, True)
-            resumed = await ran(forked, "resume", case)
-            assert resumed.status == 5, resumed.err
-            before = everything()
-            trial.send_signal(signal.SIGCONT)
-            out, told = await trial.communicate()
+    async with OpenAIServer(court_script(explicit=True, judge=answers)) as server, judging() as trial:
+        await calls(server, 4)
+        trial.send_signal(signal.SIGSTOP)
+        date_heartbeats(20)  # its clock is a little ahead
+        case = (await the_only_case(forked, "running"))["thread"]
+        released = await asyncio.to_thread(forked.run, "cases", "retry", case, "--release")
+        assert (released.status, released.out.startswith(f"{case}: taken from ")) == (0, True), released.err
+        await the_only_case(forked, "cut_off")
+        again = await asyncio.to_thread(forked.run, "cases", "retry", case, "--release")
+        assert (again.status, "no process tries it: it is interrupted" in again.err) == (2, True)
+        resumed = await ran(forked, "resume", case)
+        assert resumed.status == 5, resumed.err
+        before = everything()
+        trial.send_signal(signal.SIGCONT)
+        out, told = await trial.communicate()
     assert (trial.returncode, out, everything() == before) == (2, b"", True)
     assert b"another process has taken this case over" in told
     log = await asyncio.to_thread(forked.run, "audit", "show", "--case", case)
     assert "case.released" in log.out
-    unknown = await asyncio.to_thread(forked.run, "cases", "release", "case-none")
+    unknown = await asyncio.to_thread(forked.run, "cases", "retry", "case-none", "--release")
     assert (unknown.status, unknown.err.count("\n")) == (2, 1)

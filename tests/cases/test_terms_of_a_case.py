@@ -81,7 +81,7 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
     scripted_model.answer("arcade/judge", JUDGED)
     terms = Terms(tmp_path)
     waiting = [
-        run("judge", POST, "--review", "--review-rule", "all", *terms.options, code=5)["thread"] for _ in range(3)
+        run("judge", POST, "--review", "--set", "review_rule=all", *terms.options, code=5)["thread"] for _ in range(3)
     ]
     before = run("review", "show", waiting[0])
     assert before["review"]["court"]["category"] == "Rude"
@@ -115,7 +115,7 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
         kept = run("cases", "show", thread)
         assert (kept["reviewer"], kept["post"]["text"]) == ("kim", POST)
         texts = {
-            kind: CliRunner().invoke(app, ["cases", "text", kept[f"{kind}_sha"]]).stdout
+            kind: CliRunner().invoke(app, ["cases", "show", kept[f"{kind}_sha"], "--text"]).stdout
             for kind in ("policy", "prompts", "protocol")
         }
         assert '"Rude"' in texts["policy"]

@@ -17,7 +17,8 @@ from PIL import Image
 
 import tribunal
 from tests.court import court_script
-from tests.doubles import Reply, Request, ScriptedServer
+from tests.doubles import Reply, Request
+from tests.openai_server import OpenAIServer
 from tribunal import trust
 from tribunal.errors import BadInput
 from tribunal.testing import Fault, ScriptedModel
@@ -129,7 +130,7 @@ def calling(*calls: tuple[str, dict[str, Any]]) -> Reply:
     return Reply(extra={"choices": [choice]})
 
 
-async def test_a_supervisor_s_agent_asks_the_court(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_supervisor_s_agent_asks_the_court() -> None:
     """A supervisor hands over to a moderator, who puts two posts before the court at once, over the wire."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what langgraph-supervisor imports has moved
@@ -148,8 +149,7 @@ async def test_a_supervisor_s_agent_asks_the_court(monkeypatch: pytest.MonkeyPat
     def script(request: Request) -> Any:
         return next(moderating) if "tools" in request.body else court(request)
 
-    async with ScriptedServer(script) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(script) as server:
         model = ChatOpenAI(model="scripted", base_url=f"{server.url}/v1", api_key="none", disable_streaming=True)
         tool = tribunal.as_tool(graph="arcade", model="openai:scripted")
         with warnings.catch_warnings():

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cases.forked import Forked
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review")
@@ -25,8 +25,7 @@ UNKEPT = "this case could not be kept for a person to review"
     "room", [pytest.param(20_000, marks=pytest.mark.slow), 50_000, pytest.param(100_000, marks=pytest.mark.slow)]
 )
 async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         done = await asyncio.to_thread(forked.run, *JUDGE, "--json", room=room)
         assert (done.status, done.err.count("\n")) == (4, 1)
         assert done.err.startswith(f"tribunal: not kept, so no person will be asked: {UNKEPT} (database: ")
@@ -41,9 +40,10 @@ async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
 
 
 async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        done = await asyncio.to_thread(forked.run, *JUDGE, "--json", "--review-rule", "all", folder=Path("/proc/none"))
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
+        done = await asyncio.to_thread(
+            forked.run, *JUDGE, "--json", "--set", "review_rule=all", folder=Path("/proc/none")
+        )
         listed = await asyncio.to_thread(forked.run, "review", "list", folder=Path("/proc/none"))
     assert (done.status, json.loads(done.out)["category"]) == (4, "Religious")
     assert "not kept, so no person will be asked" in done.err
@@ -53,8 +53,7 @@ async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> N
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="rights don't bind root")
 async def test_a_docket_that_may_not_be_written(forked: Forked) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
         folder = Path(os.environ["TRIBUNAL_DATA"])
         for path in (*folder.iterdir(), folder):
@@ -71,8 +70,7 @@ async def test_a_docket_that_may_not_be_written(forked: Forked) -> None:
 
 
 async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forked) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
         thread = json.loads(first.out)["thread"]
         asked = await asyncio.to_thread(forked.run, "review", "decide", thread, "--ask", "why?", room=90_000)
@@ -90,9 +88,8 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forke
 
 async def test_files_are_their_owner_s_alone(forked: Forked, tmp_path: Path) -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        await asyncio.to_thread(forked.run, *JUDGE, "--cache", str(tmp_path / "own" / "answers.sqlite"), kill_at=20)
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
+        await asyncio.to_thread(forked.run, *JUDGE, "--set", f"cache={tmp_path / 'own' / 'answers.sqlite'}", kill_at=20)
     held = {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.iterdir()}
     assert {f"service.sqlite{suffix}" for suffix in ("", "-wal", "-shm")} <= held.keys()
     assert set(held.values()) == {"0o600"}

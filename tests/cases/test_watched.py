@@ -11,7 +11,7 @@ import pytest
 
 import tribunal
 from tests.court import court_script, cue
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tribunal.cases.session import judge_post
 from tribunal.context import Context
 from tribunal.graphs import GRAPHS
@@ -43,8 +43,7 @@ async def test_a_trial_gives_every_event_and_at_last_the_record(graph: str) -> N
 
 
 async def test_whoever_stops_watching_ends_the_case() -> None:
-    with ScriptedServer(court_script()) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(court_script()) as server:
         case = tribunal.trial("a post", graph="arcade", model="openai:m")
         async for event in case:
             if isinstance(event, dict) and event["event"] == "turn":
@@ -121,8 +120,7 @@ def test_a_hostile_record_is_nothing_but_text() -> None:
         "investigation": {"cues": [cue(HOSTILE, "Metaphor", target_group=HOSTILE, justification=HOSTILE)]},
         "judge": {"explanation": HOSTILE, "category": "Religious"},
     }
-    with ScriptedServer(court_script(**said)) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(court_script(**said)):
         record = tribunal.judge("a post", graph="arcade", rounds=1, model="openai:m", post_id=HOSTILE)
     passage = Evidence.model_validate(Evidence.of("G1", HOSTILE, "supports", HOSTILE, HOSTILE))
     opinion = Opinion(

@@ -6,7 +6,6 @@ here (test_command_paths.py). Files are those of sound_files.py.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,10 +15,9 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
-    "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
+    "prompts compare searxng_url", "prompts import source",
+    "service webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cases list image", "review list image",  # with or without one
-    "cascade plan first_look",  # refused by its name
 }  # fmt: skip
 DATABASE = "data/service.sqlite"
 
@@ -65,14 +63,11 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
             "mapping": "mapping.toml",
         },
     ),
-    "transparency": ("--from 2020-01-01 --to 2030-01-01 --out new.md", {"out": "new.md"}),
+    "dsa report": ("--from 2020-01-01 --to 2030-01-01 --out new.md", {"out": "new.md"}),
     "serve": ("", {"prices": "prices.toml", "mapping": "mapping.toml"}),
     "try": ("--no-open", {}),
-    "migrate": ("", {}),
-    "forget": ("--case {decided} --yes", {}),
-    "screening fit": ("table.csv --out new", {"decided": "table.csv", "out": "new", "data": "few.csv"}),
-    "screening show": ("screening", {"model": "screening"}),
-    "screening reset": ("screening", {"model": "screening"}),
+    "service migrate": ("", {}),
+    "cases forget": ("--case {decided} --yes", {}),
     "experiment plan": (
         "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal",
         {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
@@ -82,40 +77,33 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
     ),
     "experiment export": ("tabled --to csv --output new", {"folder": "tabled", "output": "new"}),
-    "cascade plan": ("sure surer", {"folders": "sure", "screening": "screening", "data": "few.csv"}),
-    "keys add": ("kim --scope judge", {}),
-    "keys list": ("", {}),
-    "keys revoke": ("none", {}),
-    "webhooks add": ("https://example.org/hook", {}),
-    "webhooks list": ("", {}),
-    "webhooks remove": ("none", {}),
-    "webhooks enable": ("none", {}),
-    "webhooks test": ("none", {}),
-    "webhooks dead": ("", {}),
-    "webhooks replay": ("none", {}),
+    "cascade plan": ("sure surer", {"folders": "sure"}),
+    "service keys add": ("kim --scope judge", {}),
+    "service keys list": ("", {}),
+    "service keys revoke": ("none", {}),
+    "service webhooks add": ("https://example.org/hook", {}),
+    "service webhooks list": ("", {}),
+    "service webhooks remove": ("none", {}),
+    "service webhooks test": ("none", {}),
+    "service webhooks replay": ("none", {}),
     "audit verify": ("", {"results": "run/results.jsonl"}),
     "shadow": (
         "few.csv --decisions run --column removed=label --removed-as hate",
         {"log": "few.csv", "decisions": "run", "differences": "new.csv"},
     ),
-    "keys rotate": ("none", {}),
-    "cases release": ("{decided}", {}),
+    "service keys rotate": ("none", {}),
     "cases retry": ("{decided}", {}),
     "audit show": ("", {}),
-    "appeals list": ("", {}),
-    "appeals show": ("none", {}),
-    "appeals decide": ("none --reviewer kim --uphold", {}),
+    "review appeals": ("none --reviewer kim --uphold", {}),
     "review list": ("--decided", {}),
     "review show": ("{waiting}", {}),
     "review decide": ("{waiting} --accept", {}),
     "review resume": ("{waiting}", {}),
     "review claim": ("{waiting}", {}),
-    "review release": ("{waiting}", {}),
     "review export": ("--out new.jsonl", {"out": "new.jsonl"}),
     "review import": ("exported.json", {"labelled": "exported.json", "dataset": "new.jsonl"}),
     "cases list": ("", {}),
     "cases show": ("{decided}", {}),
-    "cases text": ("{policy}", {}),
     "cases export": ("--out new.jsonl --posts --records", {"out": "new.jsonl"}),
     "annotate export": ("few.csv --out new --columns label=label --labels hate=hate --labels not=not",
                         {"data": "few.csv", "out": "new"}),
@@ -132,19 +120,15 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {"spec": "spec.toml", "data": "table.csv", "out": "new"},
     ),
     "perspectives show": ("forum", {"name": "data/perspectives/forum"}),
-    "perspectives search": ("forum vermin", {"name": "data/perspectives/forum"}),
     "precedents build": (
         "ours --from decided.jsonl",
         {"source": "decided.jsonl", "out": "new", "name": "data/precedents/ours"},
     ),
     "precedents show": ("ours", {"name": "data/precedents/ours"}),
-    "precedents search": ("ours vermin", {"name": "data/precedents/ours"}),
     "dsa statements": ("--out new --mapping mapping.toml", {"out": "new", "mapping": "mapping.toml"}),
     "dsa send": ("--to http://127.0.0.1:9/statements", {}),
     "dsa list": ("", {}),
     "policy show": ("policy.toml", {"name": "policy.toml"}),
-    "policy import": ("policy.md --out new", {"file": "policy.md", "out": "new"}),
-    "policy export": ("policy.toml --out new", {"name": "policy.toml", "out": "new"}),
     "policy try": (
         "policy.toml --on cases.jsonl --out new --yes",
         {"new": "policy.toml", "on": "cases.jsonl", "out": "new"},
@@ -160,55 +144,47 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {"setups": "setups.toml", "on": "few.csv", "out": "new"},
     ),
     "prompts import": ("h-vli published new", {"clone": "published", "to": "new"}),
-    "prompts leaks": (
-        "prompts --data few.csv --hashes few.hashes",
-        {"paths": "prompts", "data": "few.csv", "hashes": "few.hashes", "write_hashes": "new"},
-    ),
-    "evidence show": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
-    "evidence list": ("--archive archive.sqlite", {"archive": "archive.sqlite"}),
+    "evidence": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
 }  # fmt: skip
 # Options that are added where they are tried, by parameter.
 ADDED = {
     "prices": ("--prices prices.toml", "prices.toml"),
     "policy": ("--policy policy.toml", "policy.toml"),
     "prompts": ("--graph arcade --prompts prompts", "prompts"),
-    "line_up": ("--line-up line_up.toml", "line_up.toml"),
-    "archive": ("--graph antihate --search none --archive archive.sqlite", "archive.sqlite"),
-    "precedents": ("--graph tribunal --precedents ours", "data/precedents/ours"),
+    "line_up": ("--set line_up=line_up.toml", "line_up.toml"),
+    "archive": ("--graph antihate --set search=none --set archive=archive.sqlite", "archive.sqlite"),
+    "precedents": ("--graph tribunal --set precedents=ours", "data/precedents/ours"),
     "perspectives": ("--graph predict --perspectives forum", "data/perspectives/forum"),
-    "triage": ("--graph tribunal --triage screening:screening", "screening"),
     "threshold": ("--graph tribunal --review --threshold threshold.json", "threshold.json"),
-    "cache": ("--cache cache.sqlite", "cache.sqlite"),
+    "cache": ("--set cache=cache.sqlite", "cache.sqlite"),
 }
 # Options that are added for what isn't among a command's own words.
 EXTRA = {
     "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
     "batch run_folder": "--run-folder begun", "view data": "--data few.csv", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
-    "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
-    "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening",
-    "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
+    "experiment plan measured_in": "--measured-in run",
+    "experiment run measured_in": "--measured-in run", "review import dataset": "--as-dataset new.jsonl",
     "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
-    "prompts leaks write_hashes": "--write-hashes new", "precedents build out": "--out new",
+    "precedents build out": "--out new",
     "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
     "explain mapping": "--for poster --mapping mapping.toml", "batch database": "--keep",
 }  # fmt: skip
 SETTINGS = [
-    "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
+    "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "threshold", "cache",
 ]  # fmt: skip
-OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
+OF_SETTINGS = ("judge", "eval", "batch", "policy try", "prompts compare")
 OF_PRICES = (
-    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
+    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "cascade plan",
     "experiment plan", "experiment run", "prompts compare", "compare",
 )  # fmt: skip
 NO_DATABASE = {
-    "eval", "sweep", "metrics", "plan", "report", "view", "export", "screening fit", "screening show",
-    "screening reset",
+    "eval", "sweep", "metrics", "plan", "report", "view", "export",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",
-    "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
-    "policy show", "policy import", "policy export", "policy try", "prompts export", "prompts check",
-    "prompts compare", "compare", "prompts leaks", "prompts import", "evidence show", "evidence list",
+    "perspectives build", "perspectives show", "precedents show",
+    "policy show", "policy try", "prompts export", "prompts check",
+    "prompts compare", "compare", "prompts import", "evidence",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {
@@ -219,8 +195,7 @@ INSTEAD = {
 }
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
-    "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
-    "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
+    "explain image", "policy try policy", "experiment plan out",
     "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify results"}  # their broken lines are counted, and passed over
@@ -268,8 +243,6 @@ def readings() -> list[Reading]:
             if parameter in ADDED and parameter not in own:
                 more, path = ADDED[parameter]
             own_words = INSTEAD.get(f"{command} {parameter}", words)
-            if command == "annotate export":  # has no choice of a graph
-                more = re.sub(r"--graph \w+ ", "", more)
             if "--graph" in more:
                 own_words = own_words.replace(" --graph arcade", "")
             first = path not in {each.path for each in made}

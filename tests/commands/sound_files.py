@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -13,13 +14,10 @@ import tribunal.prompts as prompts
 from tests.annotated import MAP, exported, write_posts
 from tests.archived import a_run
 from tests.commands.test_judge import run
-from tests.commands.test_screening import posts, table
 from tests.eval.experiments.small_sets import write_small
 from tests.prompts.published_clones import write_court
 from tests.result_lines import line, write_run
 from tests.service.test_label_studio import annotated
-from tribunal.prompts.policy import load_policy
-from tribunal.prompts.safeguard_policy import export_markdown_policy
 from tribunal.retrievers.web.archive import Archive
 
 PROMPTS = Path(prompts.__file__).parent
@@ -50,16 +48,32 @@ def done(*arguments: str, status: int = 0) -> str:
     return ended.stdout
 
 
+def posts(count: int) -> list[tuple[str, str, str]]:
+    """Rows of id, text and label; two in five are hate."""
+    return [
+        (
+            f"p{n}",
+            f"those people, the {'vermin' if n % 5 < 2 else 'bakers'} of street {n}",
+            "hate" if n % 5 < 2 else "not",
+        )
+        for n in range(count)
+    ]
+
+
+def write_table(path: Path, count: int) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("id", "text", "label"), *posts(count)])
+
+
 def make_sound_files(folder: Path) -> None:
     """Fill a folder, which must be the working folder, and whose data folder must be the one in force."""
-    table(folder / "table.csv", posts(700))
-    table(folder / "few.csv", posts(6))
+    write_table(folder / "table.csv", 40)
+    write_table(folder / "few.csv", 6)
     Image.new("RGB", (8, 8), "red").save(folder / "image.png")
     (folder / "prices.toml").write_text("[rehearsal]\ninput = 1.0\noutput = 2.0\n")
     (folder / "line_up.toml").write_text('[seats]\njudge = "rehearsal"\n')
     (folder / "spec.toml").write_text(SPEC)
     shutil.copyfile(PROMPTS / "policies" / "h-vli.toml", folder / "policy.toml")
-    (folder / "policy.md").write_text(export_markdown_policy(load_policy("h-vli")), "utf-8")
     setups = '[setups.one]\ngraph = "baseline"\n[setups.two]\ngraph = "baseline"\n'
     (folder / "setups.toml").write_text(setups)
     sweep = 'dataset = "table"\ndata = "few.csv"\nout = "swept"\n[grid]\ngraph = ["baseline"]\n'
@@ -70,7 +84,6 @@ def make_sound_files(folder: Path) -> None:
     with (folder / "other_prompts" / "arcade" / "judge.md").open("a") as judge:
         judge.write("\nBe brief.\n")
     write_court(folder / "published")
-    done("prompts", "leaks", "--data", "few.csv", "--write-hashes", "few.hashes")
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip
     many = [
@@ -79,7 +92,6 @@ def make_sound_files(folder: Path) -> None:
     ]
     write_run(folder / "sure", many)
     done("fit", "sure", "--out", "threshold.json")
-    done("screening", "fit", "table.csv", "--out", "screening")
     done("perspectives", "build", "spec.toml", "--data", ".")
     decided = [
         {"case": f"case-{n}", "post_id": f"p{n}", "text": text, "category": "Racist" if kind == "hate" else "NotHate",
@@ -89,16 +101,16 @@ def make_sound_files(folder: Path) -> None:
     (folder / "decided.jsonl").write_text("".join(json.dumps(each) + "\n" for each in decided))
     done("precedents", "build", "ours", "--from", "decided.jsonl")
     for _ in range(2):
-        ended = run(*JUDGE, "--review", "--review-rule", "all", "--json")
+        ended = run(*JUDGE, "--review", "--set", "review_rule=all", "--json")
         assert ended.exit_code == 5, ended.output
     thread = json.loads(ended.stdout)["thread"]
     done("review", "export", "--format", "label-studio", "--out", "tasks")
     done("review", "decide", thread, "--accept")
     (folder / "record.json").write_text(done(*JUDGE, "--json"))
     done("review", "export", "--out", "cases.jsonl")
-    (folder / "mapping.toml").write_text(done("dsa", "mapping"))
+    (folder / "mapping.toml").write_text(done("dsa", "statements", "--example-mapping"))
     write_posts(folder)
-    done("annotate", "export", "posts.csv", "--out", "annotated", *MAP, status=4)  # the rehearsal sees no images
+    done("annotate", "export", "posts.csv", "--out", "annotated", *MAP)
     tasks = json.loads((folder / "annotated" / "tasks.json").read_text("utf-8"))
     (folder / "labelled.json").write_text(json.dumps(exported(tasks)), "utf-8")
     asyncio.run(_make_archive(folder / "archive.sqlite"))

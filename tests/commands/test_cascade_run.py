@@ -1,11 +1,10 @@
-"""Stages that were run against a server, and planned: a screening classifier alone, and a court."""
+"""Stages that were run against a server, and planned: a first look that decides every post, and a court."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.court import argument, court_script, cue, part
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.court import court_script, part
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 
 POSTS = 56
@@ -64,9 +64,8 @@ async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> N
     common = ("--dataset", "table", "--data", data, "--graph", "tribunal", "--model", "openai:scripted",
               "--scheme", "binary")  # fmt: skip
     look, court = tmp_path / "look", tmp_path / "court"
-    async with ScriptedServer(judged) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        await run("eval", *common, "--triage", "openai:scripted", "--triage-confidence", 0, "--out", look)
+    async with OpenAIServer(judged) as server:
+        await run("eval", *common, "--set", "triage=openai:scripted", "--set", "triage_confidence=0", "--out", look)
         assert len(server.requests) == POSTS
         await run("eval", *common, "--threshold", 0.5, "--out", court)
     held = json.loads(await run("cascade", "plan", look, court, "--one-threshold", "--agreement", 0.9, "--json"))
@@ -77,28 +76,3 @@ async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> N
     assert (held["plan"]["agreement"], held["plan"]["people"]) == (1, 0)
     assert held["plan"]["tokens"] < 0.8 * min(row["tokens"] for row in held["beside"] if row["name"] == "court for all")
     assert held["clusters"]["n"] == POSTS
-
-
-@pytest.mark.long
-async def test_what_an_early_exit_saved_is_told_by_run_and_by_switch(tmp_path: Path) -> None:
-    data = table(tmp_path / "posts.csv", 6)
-    conceded = {"arguments": [argument("so be it", "concede")]}
-    script = court_script(
-        defence=conceded, investigation={"cues": [cue("implied", "Metaphor")]},
-        prosecution={"arguments": [argument("again", "press")]},
-    )  # fmt: skip
-    runs = [tmp_path / "whole", tmp_path / "short"]
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        for folder, more in zip(runs, ((), ("--early-exit",)), strict=True):
-            await run("eval", "--dataset", "table", "--data", data, "--graph", "arcade", "--model", "openai:scripted",
-                      "--out", folder, *more)  # fmt: skip
-    printed = await run("metrics", runs[1])
-    assert "saved by early_exit: at least 24 calls and about" in printed
-    assert "saved by" not in await run("metrics", runs[0])
-    await run("report", *runs, "--out", tmp_path / "out")
-    text = (tmp_path / "out" / "report.md").read_text()
-    row = next(each for each in text.splitlines() if each.startswith("| `early_exit` |"))
-    cells = [each.strip() for each in row.split("|")][1:]
-    assert cells[:7] == ["`early_exit`", "whole", "default", "short", "true", "6", "4"]
-    assert cells[15] == "+0.0"

@@ -42,7 +42,9 @@ PLACES = {
     "an address beside its key": ("OPENAI_BASE_URL={url}/v1\nOPENAI_API_KEY=sk-bait", OPENAI, 2),
     "an address by its other name": ("OPENAI_API_BASE={url}/v1\nOPENAI_API_KEY=x", OPENAI, 2),
     "a server without keys": ("OLLAMA_HOST={url}", ("judge", "hi", "--model", "ollama:any"), 2),
-    "a search": ("SEARXNG_URL={url}\nX_API_KEY=x", ("judge", "hi", "--graph", "antihate", "--search", "searxng"), 2),
+    "a search": (
+        "SEARXNG_URL={url}\nX_API_KEY=x", ("judge", "hi", "--graph", "antihate", "--set", "search=searxng"), 2,
+    ),
     "a rule of fetching": (
         "TRIBUNAL_FETCH_ALLOW=127.0.0.1:{port}\nX_API_KEY=x", ("judge", "hi", "--image", "{url}/a.png"), 2,
     ),

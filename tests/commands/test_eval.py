@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests import PROJECT, SHARED_DATA
+from tests import PROJECT
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
@@ -112,22 +112,3 @@ async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path)
         assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is None
         done = await run(server, *command[3:], "--json")
     assert (done.exit_code, json.loads(done.stdout)["now"], len(lines(tmp_path))) == (0, 8, 12)
-
-
-@pytest.mark.long
-def test_twenty_posts_of_the_real_hvli(tmp_path: Path) -> None:
-    from tribunal.commands import app
-
-    root = SHARED_DATA
-    if not (root / "h-vli/train_set.json").exists():
-        pytest.skip("h-vli/train_set.json is not here: set TRIBUNAL_SHARED_DATA to the folder that holds it")
-    command = ["eval", "--dataset", "h-vli", "--data", str(root / "h-vli"), "--split", "train", "--graph", "arcade",
-               "--samples", "20", "--balance", "pattern", "--out", str(tmp_path / "run"), "--json"]  # fmt: skip
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    assert "none of its" in done.stderr  # its images are not there
-    measured = json.loads(done.stdout)["metrics"]
-    assert (measured["n"], measured["rehearsed"], measured["failures"]) == (20, 20, 0)
-    assert sum(each["n"] for each in measured["by_pattern"].values()) == 20
-    assert min(each["n"] for each in measured["by_pattern"].values()) >= 2
-    assert all("text" not in line for line in lines(tmp_path))

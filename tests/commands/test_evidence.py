@@ -132,16 +132,16 @@ Verdict: HATE (0.83)
 
 
 def test_a_chain_reads_from_the_queries_to_the_verdict(held: Path) -> None:
-    out = run("show", "post-7", "--archive", str(held))
+    out = run("post-7", "--archive", str(held))
     head, _, chain = out.partition("\nTurn 1")
     assert head.startswith("Post post-7\n  run ")
     assert "model openai:x, search duckduckgo,searxng" in head
     assert "\nTurn 1" + chain == CHAIN.format(page=a_page("a").id)
-    assert run("show", "--archive", str(held)) == out  # the latest
+    assert run("latest", "--archive", str(held)) == out  # the latest
 
 
 def test_a_terminal_gets_no_escape_but_our_own(held: Path) -> None:
-    out = run("show", "--archive", str(held), terminal=True)
+    out = run("latest", "--archive", str(held), terminal=True)
     assert "\x1b[2J" not in out
     assert "\u202e" not in out
     assert "evil [red]markup" in out
@@ -149,40 +149,40 @@ def test_a_terminal_gets_no_escape_but_our_own(held: Path) -> None:
 
 
 def test_json_is_one_object_with_all_of_it(held: Path) -> None:
-    trail = json.loads(run("show", "post-7", "--archive", str(held), "--json"))
+    trail = json.loads(run("post-7", "--archive", str(held), "--json"))
     assert trail["run"]["post_id"] == "post-7"
     assert [each["kind"] for each in trail["entries"]].count("search") == 3
     assert trail["pages"][a_page("a").id]["text"] == "Words.\nMore words."
 
 
 def test_a_run_without_a_verdict_says_so(held: Path) -> None:
-    assert "No verdict is archived" in run("show", "post-1", "--archive", str(held))
+    assert "No verdict is archived" in run("post-1", "--archive", str(held))
 
 
 def test_runs_are_listed(held: Path) -> None:
-    lines = run("list", "--archive", str(held)).splitlines()
+    lines = run("--archive", str(held)).splitlines()
     assert [line.split()[0] for line in lines] == ["post", "post-1", "post-7"]
     assert lines[1].split()[-3:] == ["0", "0", "none"]
     assert lines[2].split()[-4:] == ["3", "1", "HATE", "(0.83)"]
 
 
 def test_the_default_archive_is_that_of_the_data_folder(tmp_path: Path) -> None:
-    assert "no such file" in run("list", ends=2)
+    assert "no such file" in run(ends=2)
 
     async def write() -> None:
         await (await Archive.open()).close()
 
     asyncio.run(write())
-    assert "holds no run yet" in run("show", ends=2)
-    assert run("list").split()[0] == "post"
+    assert "holds no run yet" in run("latest", ends=2)
+    assert run().split()[0] == "post"
 
 
 def test_what_cannot_be_shown_is_one_line(held: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("words " * 100)
     for arguments, words in (
-        (["show", "post-9", "--archive", str(held)], "'post-9'"),
-        (["show", "--archive", str(tmp_path / "notes.txt")], "not a database"),
-        (["list", "--archive", str(tmp_path / "none")], "no such file"),
+        (["post-9", "--archive", str(held)], "'post-9'"),
+        (["latest", "--archive", str(tmp_path / "notes.txt")], "not a database"),
+        (["--archive", str(tmp_path / "none")], "no such file"),
     ):
         said = run(*arguments, ends=2)
         assert said.startswith("tribunal: error: ")
@@ -218,13 +218,22 @@ def test_a_search_engine_of_ones_own_from_the_command_line_to_the_archive(tmp_pa
             **os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OUR_PAGE": f"{site.url}/",
             "TRIBUNAL_FETCH_ALLOW": site.host,
         }  # fmt: skip
-        judge = ["judge", "Gardeners are vermin", "--graph", "antihate", "--model", "rehearsal", "--search", named]
+        judge = [
+            "judge",
+            "Gardeners are vermin",
+            "--graph",
+            "antihate",
+            "--model",
+            "rehearsal",
+            "--set",
+            f"search={named}",
+        ]
         start = [sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()"]
         done = subprocess.run(
-            [*start, *judge, "--archive", "e.sqlite"], env=environment, cwd=tmp_path, capture_output=True, text=True
+            [*start, *judge, "--set", "archive=e.sqlite"], env=environment, cwd=tmp_path, capture_output=True, text=True
         )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.glob("e.sqlite-*"))  # it was closed with the loop
-    shown = run("show", "--archive", str(tmp_path / "e.sqlite"))
+    shown = run("latest", "--archive", str(tmp_path / "e.sqlite"))
     assert "1 hit by our-library" in shown
     assert "“Vermin is a derogatory word when it is said of people.”" in shown

@@ -60,7 +60,7 @@ def test_an_experiment_is_shown_with_the_papers_figures() -> None:
 # ------------------------------------------------------------------------------------------------------------ planned
 
 
-# Calls a post at least and at most, counted by hand of docs/systems.md.
+# Calls a post at least and at most, counted by hand of docs/concepts.
 WAYS = {
     "arcade-table3/fine": (2, 2 + 2 * 3),
     "arcade-table3/baseline-binary": (1, 1),
@@ -106,16 +106,6 @@ def test_a_plan_counts_the_calls_of_every_graph(sets: Path) -> None:
         assert not server.requests
     assert {name: found[name] for name in WAYS if WAYS[name] not in found[name]} == {}
     assert not Path("runs").exists()
-
-
-@pytest.mark.long
-def test_ten_judges_over_one_debate_are_counted_once(sets: Path) -> None:
-    judges = [word for number in range(10) for word in ("--model", f"openai:judge-{number}")]
-    plan = told("plan", "arcade-table4", sets, *judges, "--aux-model", "openai:aux")
-    courts = [run for run in plan["runs"] if "_arcade_" in run["run"]]
-    assert len(courts) == 10
-    assert [run["calls"] for run in courts] == [[8, 24], *[[0, 4]] * 9]  # K is 2: of six calls the judge's is the last
-    assert [run["shared_calls"] for run in courts] == [[0, 0], *[[8, 20]] * 9]
 
 
 def test_money_and_time_follow_from_the_prices_and_the_rate(sets: Path) -> None:
@@ -223,32 +213,3 @@ def test_what_is_wrong_costs_no_call(line: tuple[str, ...], says: str, sets: Pat
 
 
 # -------------------------------------------------------------------------------------------------------------- shared
-
-
-@pytest.mark.long
-def test_two_tables_of_the_same_runs_pay_for_them_once(sets: Path) -> None:
-    """Table 8 reads two of the four runs of Table 3; Table 7 all four."""
-    with scripted() as server:
-        told("run", "arcade-table3", sets, "--yes")
-        asked = len(server.requests)
-        for name in ("arcade-table8", "arcade-table7"):
-            ran = told("run", name, sets)  # nothing is left: nobody is asked
-            assert {run["now"] for run in ran["runs"]} == {0}
-        assert len(server.requests) == asked
-        with_others = called(*arguments("run", "arcade-table3", sets, "--yes", "--samples", "6"))
-        assert len(server.requests) == asked
-    assert with_others.exit_code == 2
-    assert "its run was begun otherwise: samples: then 4, now 6" in with_others.stderr
-
-
-def test_a_narrow_screen_is_given_what_was_measured(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setenv("NO_COLOR", "1")
-    with scripted():
-        done = called(*arguments("run", "arcade-table4", sets, "--yes"))
-    assert done.exit_code == 0, done.output
-    told = done.stdout.splitlines()
-    assert any("rows without a figure of yours: see the table's files" in line for line in told)
-    assert any("measured" in line for line in told)
-    assert not any(line.strip().startswith("BERT") for line in told)

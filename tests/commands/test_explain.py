@@ -57,7 +57,7 @@ def test_for_the_person_who_posted(tmp_path: Path) -> None:
     assert "note: Demo rules only" in told.stderr
     assert "note: the letter doesn't say what was done with the post" in told.stderr
     mapping = tmp_path / "mapping.toml"
-    mapping.write_text(ran("dsa", "mapping").stdout, "utf-8")
+    mapping.write_text(ran("dsa", "statements", "--example-mapping").stdout, "utf-8")
     told = ran("explain", str(file), "--text", POST, "--for", "poster", "--mapping", str(mapping))
     assert "We removed your post." in told.stdout
     assert "doesn't say what was done" not in told.stderr
@@ -113,7 +113,10 @@ def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> N
         (["other.json"], "case: other.json: is no record: outcome"),
         (["list.json", "--language", "ko"], "give --for poster as well"),
         (["list.json", "--mapping", "a.toml"], "give --for poster as well"),
-        (["list.json", "--for", "poster", "--mapping", "none.toml"], "tribunal dsa mapping prints one"),
+        (
+            ["list.json", "--for", "poster", "--mapping", "none.toml"],
+            "tribunal dsa statements --example-mapping prints one",
+        ),
         (["list.json", "--for", "poster", "--prices", "a.toml"], "isn't told what it cost"),
     ],
 )

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tribunal.models import model_limits
 
 POSTS, ATTEMPTS = 600, 4
@@ -94,7 +95,8 @@ def evaluate(*more: str) -> tuple[int, dict[str, Any], str]:
     from tribunal.commands import app
 
     command = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", "--graph", "baseline", "--json",
-               "--model", "openai:scripted", "--attempts", str(ATTEMPTS), "--timeout", "1.5", "--concurrency", "32",
+               "--model", "openai:scripted", "--set", f"attempts={ATTEMPTS}", "--set", "timeout=1.5",
+               "--concurrency", "32",
                "--labels", "0=not", *(part for each in "1234" for part in ("--labels", f"{each}=hate"))]  # fmt: skip
     done = CliRunner().invoke(app, [*command, *more])
     assert isinstance(done.exception, SystemExit | None), done.exception
@@ -132,8 +134,7 @@ def kind_of(fault: Fault) -> str:
 
 @pytest.mark.slow
 def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) -> None:
-    with ScriptedServer(storm) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(storm) as server:
         status, printed, said = evaluate()
         while status == 1:  # ten posts in a row without an answer stop a run; the same command goes on
             assert "the same command goes on" in said
@@ -176,8 +177,7 @@ def test_an_outage_from_the_first_request_on_changes_no_condition(fault: Fault, 
         storm.down = fault if any(seen in window for window in windows) else None
         return storm(request)
 
-    with ScriptedServer(script) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(script) as server:
         status, printed, said = evaluate("--samples", "150")
         while status == 1:
             status, printed, said = evaluate("--samples", "150")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import os
 import random
 from pathlib import Path
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.decided_here import UNSURE, run
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -25,9 +24,8 @@ def words(place: int) -> str:
 async def test_what_people_decided_of_a_batch_are_its_labels(tmp_path: Path) -> None:
     posts, out, folder = tmp_path / "posts.csv", tmp_path / "out.csv", tmp_path / "out.csv.run"
     posts.write_text("id,text\n" + "".join(f"p{place},{words(place)}\n" for place in range(9)))
-    async with ScriptedServer(court_script(explicit=True, judge={**UNSURE, "confidence": 0.95})) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-        reviewed = ("--review", "--review-rule", "all", "--model", "openai:scripted")
+    async with OpenAIServer(court_script(explicit=True, judge={**UNSURE, "confidence": 0.95})):
+        reviewed = ("--review", "--set", "review_rule=all", "--model", "openai:scripted")
         done = await run("batch", str(posts), "--out", str(out), *reviewed)
         assert done.exit_code == 0, done.output
         early = await run("fit", str(folder))

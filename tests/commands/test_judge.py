@@ -63,7 +63,7 @@ def test_a_person_reads_the_debate_the_verdict_and_the_cost() -> None:
 
 
 def test_a_debate_of_views_as_a_person_reads_it() -> None:
-    done = run("judge", "I love it when my train is delayed.", "--graph", "mv_debate", "--task", "sarcasm")
+    done = run("judge", "I love it when my train is delayed.", "--graph", "mv_debate", "--set", "task=sarcasm")
     assert done.exit_code == 0, done.stderr
     heard = (
         "Surface Analyst, round 1: answer", "NO: ", "Modality Contrast, round 1: answer", "YES: ", "Suggestion: ",
@@ -73,9 +73,18 @@ def test_a_debate_of_views_as_a_person_reads_it() -> None:
     at = 0
     for words in heard:
         at = done.stdout.index(words, at)
-    settings = ("--reflection", "gated", "--history", "all", "--views", "surface,deep,contrast", "--rounds", "1")
+    settings = (
+        "--set",
+        "reflection_mode=gated",
+        "--set",
+        "history=all",
+        "--set",
+        "views=surface,deep,contrast",
+        "--rounds",
+        "1",
+    )
     record = json.loads(
-        run("judge", "hi", "--json", "--graph", "mv_debate", "--tau", "0.2", "--top-k", "1", *settings).stdout
+        run("judge", "hi", "--json", "--graph", "mv_debate", "--set", "tau=0.2", "--set", "top_k=1", *settings).stdout
     )
     assert list(record["debate"][0]["answers"]) == ["surface", "deep", "contrast"]
 
@@ -123,10 +132,10 @@ def test_exit_status_tells_the_outcome() -> None:
         (["judge", "hi", "--policy", "none.toml"], "policy: none.toml"),
         (["judge", "hi", "--image", "none.png"], "image: none.png"),
         (["judge", "hi", "--image", "http://127.0.0.1/a.png"], "download it"),
-        (["judge", "hi", "--temperature", "judge=hot"], "'hot' is not a number"),
-        (["judge", "hi", "--task", "sarcasm"], "task: 'sarcasm': is a setting of the graphs mv_debate"),
-        (["judge", "hi", "--graph", "mv_debate", "--views", "deep"], "at least two views"),
-        (["judge", "hi", "--graph", "mv_debate", "--line-up", "none.toml"], "line_up: none.toml"),
+        (["judge", "hi", "--set", "temperatures.judge=hot"], "temperatures.judge: 'hot'"),
+        (["judge", "hi", "--set", "task=sarcasm"], "task: 'sarcasm': is a setting of the graphs mv_debate"),
+        (["judge", "hi", "--graph", "mv_debate", "--set", "views=deep"], "at least two views"),
+        (["judge", "hi", "--graph", "mv_debate", "--set", "line_up=none.toml"], "line_up: none.toml"),
         (["graphs", "nope"], "graph: 'nope'"),
     ],
 )
@@ -182,17 +191,17 @@ def test_from_python() -> None:
 
 
 def test_the_switches_of_the_hybrid_court() -> None:
-    looked = run("judge", "Good morning, everybody.", "--triage", "rehearsal")
+    looked = run("judge", "Good morning, everybody.", "--set", "triage=rehearsal")
     assert looked.exit_code == 0, looked.stderr
-    assert "Screening: NotHate, no confidence; not clear, so the debate follows" in looked.stdout
+    assert "Triage: NotHate, no confidence; not clear, so the debate follows" in looked.stdout
     assert "Nothing was brought against the post." in looked.stdout
-    rested = run("judge", "Immigrants: the weeds in our garden.", "--judge-draws", "5", "--threshold", "0.95")
+    rested = run("judge", "Immigrants: the weeds in our garden.", "--set", "judge_draws=5", "--threshold", "0.95")
     shown = " ".join(rested.stdout.split())
     assert "no cue is in dispute: stopped after round 2 of 3" in shown
     assert "policy h-vli), uncertain" in shown
     assert "confidence" not in shown
     assert "3 of 3 votes" in shown
-    argued = run("judge", "Immigrants: the weeds in our garden.", "--no-early-exit", "--json")
+    argued = run("judge", "Immigrants: the weeds in our garden.", "--set", "early_exit=false", "--json")
     assert json.loads(argued.stdout)["rounds"] == 3
 
 
@@ -201,10 +210,10 @@ def test_the_switches_of_the_hybrid_court() -> None:
     [
         (["--threshold", "nowhere.json"], "threshold_file: nowhere.json: No such file"),
         (["--threshold", "1.5"], "threshold: 1.5"),
-        (["--review-rule", "Rude", "--review"], "review_rule: 'Rude': is no rule"),
+        (["--set", "review_rule=Rude", "--review"], "review_rule: 'Rude': is no rule"),
         (["--graph", "arcade", "--web"], "web: True: is a setting of the graph tribunal"),
         (["--perspectives", "none", "--graph", "predict"], "perspectives: none"),
-        (["--judge-draws", "0"], "judge_draws: 0"),
+        (["--set", "judge_draws=0"], "judge_draws: 0"),
     ],
 )
 def test_a_wrong_switch_is_one_line(option: list[str], says: str) -> None:

@@ -32,7 +32,7 @@ def read_lines(output: str) -> list[str]:
 @pytest.mark.usefixtures("narrow")
 def test_the_ids_that_the_next_command_takes_are_whole() -> None:
     post = "Immigrants: the weeds in our garden."
-    made = run("judge", post, "--id", f"post-{'7' * 40}", "--review", "--review-rule", "all", "--json")
+    made = run("judge", post, "--id", f"post-{'7' * 40}", "--review", "--set", "review_rule=all", "--json")
     assert made.exit_code == 5, made.output
     thread = json.loads(made.stdout)["thread"]
     for command in (("review", "list"), ("cases", "list")):

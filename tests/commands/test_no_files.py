@@ -16,7 +16,8 @@ import pytest
 from tests.commands.pipes import nobody_waits
 from tests.commands.test_judge import run
 from tests.court import court_script, part
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tests.result_lines import answers, write_run
 
 REHEARSED = ("judge", "Good morning.", "--model", "rehearsal", "--json")
@@ -117,9 +118,7 @@ def test_a_damaged_database_is_told_in_one_line(command: list[str], spot: tuple[
 
 
 @pytest.mark.parametrize("how", ["--keep", "--review"])
-def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(how: str) -> None:
     """The damage is there when the last answer comes, so that the verdict can't be written down."""
     database = Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite"
 
@@ -137,9 +136,8 @@ def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(
             held.execute("PRAGMA schema_version=7")
         held.close()
 
-    assert run("migrate").exit_code == 0
-    with ScriptedServer(script) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    assert run("service", "migrate").exit_code == 0
+    with OpenAIServer(script):
         done = run("judge", "post-words", "--model", "openai:scripted", how, "--json")
     assert done.exit_code == 4, done.output
     record = json.loads(done.stdout)

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from tests import PROJECT
+from tests.commands.command_paths import leaves
 from tests.commands.test_judge import run
-from tribunal.commands.options import COMMON_SECTION, OPTION_TYPES, OWN, flag_of_setting, help_of_setting, with_settings
+from tribunal.commands import app
+from tribunal.commands.command_group import REMOVED_COMMANDS
+from tribunal.commands.options import OPTIONS, SETTINGS_SECTION, flag_of_setting, with_settings
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.settings import RENAMED, SECTIONS, describe_setting
+from tribunal.settings import GRAPHS, RENAMED, SECTIONS, SETTINGS, describe_setting
 
 PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.
@@ -40,7 +44,6 @@ VALUES = {
 
 def settings_of(*arguments: str) -> dict[str, Any]:
     """What a command is given for these options, once it has been checked."""
-    import typer
     from typer.testing import CliRunner
 
     given: dict[str, Any] = {}
@@ -68,11 +71,11 @@ def test_every_setting_can_be_set_by_its_name(name: str) -> None:
     assert name in settings_of("--set", f"{name}.{value}" if seat else f"{name}={value}")
 
 
-@pytest.mark.parametrize("name", [*OWN, "threshold_file"])
+@pytest.mark.parametrize("name", [*OPTIONS, "threshold_file"])
 def test_an_option_of_its_own_sets_the_same(name: str) -> None:
     option = flag_of_setting(name).split()[0]
     value = VALUES[name]
-    given = [option] if name in OWN and OPTION_TYPES[name] is bool else [option, value]
+    given = [option] if name in OPTIONS and OPTIONS[name] is None else [option, value]
     seat = name in ("seats", "temperatures")
     assert settings_of(*given) == settings_of("--set", f"{name}.{value}" if seat else f"{name}={value}")
 
@@ -126,7 +129,6 @@ def test_set_is_heeded() -> None:
         (["--set", "seats=x", "--set", "seats.judge=rehearsal"], "seats is set twice; set it once"),
         (["--set", "rounds=2", "--rounds", "2"], "rounds: is given by --rounds and by --set; give it once"),
         (["--set", "seats.judge=rehearsal", "--seat", "triage=rehearsal"], "seats: is given by --seat and by --set"),
-        (["--set", "reflection_mode=none", "--reflection", "none"], "given by --reflection and by --set"),
         (
             ["--set", "threshold_file=a", "--threshold", "b"],
             "threshold_file: is given by --threshold FILE and by --set",
@@ -146,13 +148,13 @@ def test_a_wrong_assignment_is_one_line(arguments: list[str], says: str) -> None
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ("--judge-samples", "it is called --judge-draws now"),
-        ("--sample-temperature", "it is called --draw-temperature now"),
-        ("--record", "it is called --archive now"),
+        ("--judge-samples", "it is called --set judge_draws=VALUE now"),
+        ("--sample-temperature", "it is called --set draw_temperature=VALUE now"),
+        ("--record", "it is called --set archive=VALUE now"),
         ("--draw", "it is called --set repeat=VALUE now"),
         ("--window-tokens", "give it as --set window_tokens=VALUE"),
         ("--window-token", "did you mean --set window_tokens=VALUE"),
-        ("--judg-model", "did you mean --judge-model"),
+        ("--judg-model", "did you mean --set judge_model=VALUE"),
         ("--jsn", "did you mean --json?"),
     ],
 )
@@ -169,29 +171,59 @@ def test_an_option_unlike_any_other_is_only_refused() -> None:
 
 
 def test_samples_are_posts_in_eval_and_draws_elsewhere() -> None:
-    assert "it is called --draws now" in run("judge", "a post", "--samples", "3").stderr
+    assert "it is called --set draws=VALUE now" in run("judge", "a post", "--samples", "3").stderr
     assert "No such option" not in run("eval", "--samples", "3").stderr
 
 
 @pytest.mark.parametrize("command", ["judge", "eval", "batch"])
-def test_help_says_the_descriptions_in_sections(command: str) -> None:
-    said = run(command, "--help", COLUMNS="100").stdout
-    places = [said.index(f"\n{title}:\n") for title in ("Options", COMMON_SECTION, *SECTIONS, "Every setting")]
-    assert places == sorted(places)
-    words = " ".join(said.replace("-\n", "-").split()).replace("- ", "-")
-    for name in OWN:
-        assert help_of_setting(name).replace("- ", "-") in words
-    assert help_of_setting("tau") == describe_setting("tau")
-    assert "those that raise the score by --tau." in help_of_setting("reflection_mode")
+def test_help_lists_the_options_of_settings_in_a_section(command: str) -> None:
+    text = run(command, "--help", COLUMNS="100").stdout
+    positions = [text.index(f"\n{title}:\n") for title in ("Options", SETTINGS_SECTION)]
+    assert positions == sorted(positions)
+    for name in OPTIONS:
+        assert f"  {flag_of_setting(name)} " in text
+
+
+@pytest.mark.parametrize("words", REMOVED_COMMANDS)
+def test_a_removed_command_names_its_replacement(words: str) -> None:
+    assert words not in dict(leaves(typer.main.get_command(app)))
+    done = run(*words.split(), "anything")
+    assert done.exit_code == 2
+    assert REMOVED_COMMANDS[words] in done.stderr.splitlines()[-1]
+
+
+def test_help_of_judge_fits_on_one_screen() -> None:
+    assert len(run("judge", "--help").stdout.splitlines()) <= 50
+
+
+def test_no_command_has_more_than_40_options_and_help_cuts_nothing() -> None:
+    root = typer.main.get_command(app)
+    commands = dict(leaves(root))
+    assert len(commands) <= 60
+    assert len(root.list_commands(typer.Context(root))) <= 26
+    for words, command in commands.items():
+        options = [each for each in command.get_params(typer.Context(command)) if each.param_type_name == "option"]
+        assert len(options) <= 40 + 1, words  # and --help
+    text = run("--help", COLUMNS="80").stdout
+    assert "..." not in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_graph_lists_the_settings_that_it_heeds(graph: str) -> None:
+    text = run("graphs", graph, COLUMNS="200").stdout
+    for name, setting in SETTINGS.items():
+        listed = f"\n{flag_of_setting(name)} " in text
+        assert listed == (not setting.graphs or graph in setting.graphs), name
 
 
 def page() -> str:
     """The page of all settings, as the model has them."""
     parts = [
         "# Settings\n",
-        "What a run can set: in Studio, from Python (`tribunal.judge(text, rounds=2)`), in a sweep's file, or from the",
-        "command line. There `--set NAME=VALUE` sets any of them, and the usual ones have options of their own. Every",
-        "graph heeds a setting that names no graph. Written by tests/commands/test_options.py.\n",
+        "The settings of a run: in Studio, from Python (`tribunal.judge(text, rounds=2)`), in an experiment's file, or",
+        "on the command line. There `--set NAME=VALUE` sets any of them; the usual ones have options. A setting that",
+        "names no graph applies to every graph. Written by tests/commands/test_options.py.\n",
     ]
     schema = Context.model_json_schema()["properties"]
     for title, section in SECTIONS.items():

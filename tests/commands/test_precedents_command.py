@@ -18,6 +18,7 @@ from tests import PROJECT
 from tests.court import court_script, part
 from tests.decided import held_by
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.test_docs import blocks
 from tribunal.commands import app
 from tribunal.context import Context
@@ -60,8 +61,7 @@ async def tried(*posts: str) -> list[str]:
     from tribunal.cases.session import judge_post
     from tribunal.context import context_from
 
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         context = context_from({"model": "openai:scripted", "review": True})
         return [str((await judge_post(post, graph="tribunal", context=context)).thread) for post in posts]
 
@@ -73,7 +73,7 @@ def test_what_people_decide_in_the_terminal_becomes_a_precedent_and_goes_with_it
     said = run("precedents", "build", "ours")
     assert "ours: 2 cases (1 accepted, 1 changed)" in said
     assert "2 added, 0 removed" in said
-    nearest = found("search", "ours", "The weeds in our garden.")
+    nearest = found("show", "ours", "--search", "The weeds in our garden.")
     assert [(each["case"], each["category"], each["how"], each["note"]) for each in nearest] == [
         (threads[0], "NotHate", "changed", "it speaks of plants"), (threads[1], "Religious", "accepted", ""),
     ]  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
     assert "holds another store" in run("precedents", "build", "ours", "--from", "database", ends=2)
     assert "give --from database" in run("precedents", "build", "ours", "--from", "docket", ends=2)
     assert found("build", "ours", "--from", "database", "--replace")["rows"] == 0
-    assert "No decided case has anything" in run("precedents", "search", "ours", POST)
+    assert "No decided case has anything" in run("precedents", "show", "ours", "--search", POST)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_hostile_store_commands_no_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[2J[red]x[/red]\x1b]0;t\x07 \u202eweeds"
     file = table(tmp_path / "own.csv", row(1, f"They are the weeds {hostile}", hostile, note=hostile, policy=hostile))
     said = run("precedents", "build", "ours", "--from", str(file))
-    for words in (("show", "ours"), ("search", "ours", POST), ("list",)):
+    for words in (("show", "ours"), ("show", "ours", "--search", POST), ("show",)):
         said += run("precedents", *words)
     assert not {"\x1b", "\x07", "\u202e"} & set(said)
     assert "[U+202E]" in said
@@ -143,24 +143,6 @@ def test_what_the_page_shows_runs(tmp_path: Path) -> None:
 
 
 # In an evaluation
-
-
-@pytest.mark.long
-def test_consistency_with_and_without_is_compared_in_a_report(tmp_path: Path) -> None:
-    """HateCheck's templates: the same two runs over the same posts, one of them reminded of what was decided."""
-    head = "functionality,case_id,test_case,label_gold,target_ident,direction,templ_id"
-    cases = [f"derog_neg_emote_h,{n},{who} are the weeds.,hateful,{who},general,{n % 2}" for n, who in enumerate(WHO)]
-    (tmp_path / "test_suite_cases.csv").write_text("\n".join([head, *cases]))
-    run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", row(1, "They are the weeds."))))
-    for out, more in (("without", ()), ("with", ("--precedents", "ours"))):
-        words = ("eval", "--dataset", "hatecheck", "--data", ".", "--out", out, "--model", "rehearsal", *more)
-        assert "consistency: one verdict, hate or not, in" in " ".join(run(*words).split())
-    lines = (tmp_path / "with" / "results.jsonl").read_text().splitlines()
-    assert [json.loads(each)["precedents"][0]["case"] for each in lines] == ["case-1"] * len(WHO)
-    measured = json.loads((tmp_path / "with" / "metrics.json").read_text())["consistency"]
-    assert (measured["groups"], measured["posts"], measured["yes_or_no"]["pairs"]) == (2, 4, 2)
-    run("report", "without", "with", "--out", "compared")
-    assert "| without | with | hate or not | 2 |" in (tmp_path / "compared" / "report.md").read_text()
 
 
 WHO = ("Women", "Muslims", "Immigrants", "Bakers")
@@ -182,13 +164,12 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
     table(tmp_path / "posts.csv", *({"id": id, "text": text, "label": "hate"} for id, text in posts.items()))
 
     async def evaluated(out: str, *more: str) -> tuple[Any, ScriptedServer]:
-        async with ScriptedServer(court_script(explicit=True)) as server:
-            os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with OpenAIServer(court_script(explicit=True)) as server:
             words = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", out, "--model", "openai:scripted"]
             done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--concurrency", "1", *more])
         return done, server
 
-    done, server = asyncio.run(evaluated("run", "--precedents", "ours", "--precedents-k", "9"))
+    done, server = asyncio.run(evaluated("run", "--set", "precedents=ours", "--set", "precedents_k=9"))
     assert done.exit_code == 0, done.output
     shown = {}
     for request in server.requests:
@@ -203,6 +184,6 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
     assert "precedents" not in asyncio.run(collect_pins("tribunal", Context(model="rehearsal")))
     # A run doesn't go on with another store.
     run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", *store[:2])))
-    done, _ = asyncio.run(evaluated("run", "--precedents", "ours", "--precedents-k", "9"))
+    done, _ = asyncio.run(evaluated("run", "--set", "precedents=ours", "--set", "precedents_k=9"))
     assert done.exit_code == 2
     assert "precedents ours: then" in done.output

@@ -148,7 +148,7 @@ async def test_figure_3_asks_the_baseline_at_its_temperature_over_the_pool(sets:
     async with ScriptedServer(lambda request: Reply("not hate speech: words")) as server:
         done = await run(
             server, "--protocol", "antihate-figure3/baseline-t1.5", *data_of("sbic+ghc", sets), "--samples", "8",
-            "--model", "openai:scripted", "--archive", "none.sqlite",
+            "--model", "openai:scripted", "--set", "archive=none.sqlite",
         )  # fmt: skip
         assert done.exit_code == 0, done.output
         assert [request.temperature for request in server.requests] == [1.5] * 8

@@ -37,7 +37,6 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is looked up": ({}, {"web": True}),
     "no perspective is heard": ({}, {"perspectives": ["all"]}),
     "triage is off": ({}, {"triage": "rehearsal"}),
-    "the screening classifier has thresholds": ({"triage": "screening:model"}, {"triage": "rehearsal"}),
     "nothing is reviewed": ({}, {"review": True}),
     "the mode criterion-only shows": ({"mode": "criterion-only"}, {}),
     "the mode base hears": ({"mode": "base"}, {"mode": "single"}),
@@ -106,7 +105,7 @@ async def test_python_refuses_it_too_on_the_graph_itself(name: str) -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_mode_of_another_graph_is_refused_with_the_graphs_that_have_it(name: str) -> None:
     for mode in {*get_args(Mode)} - {*MODES.get(name, ("full",))}:
-        done = run("judge", POST, "--graph", name, "--mode", mode)
+        done = run("judge", POST, "--graph", name, "--set", f"mode={mode}")
         assert done.exit_code == 2
         assert f"mode: {mode!r}: is a mode of the graph" in done.stderr
         assert all(each in done.stderr for each, modes in MODES.items() if mode in modes)
@@ -190,7 +189,7 @@ def test_a_setting_that_needs_another_is_refused_without_it(reason: str) -> None
 @pytest.mark.parametrize(
     ("graph_name", "settings", "says"),
     [
-        ("predict", ["--mode", "no-search"], "mode: 'no-search': is a mode of the graphs tribunal and antihate"),
+        ("predict", ["--set", "mode=no-search"], "mode: 'no-search': is a mode of the graphs tribunal and antihate"),
         (
             "arcade",
             ["--perspectives", "kodoli"],
@@ -198,12 +197,16 @@ def test_a_setting_that_needs_another_is_refused_without_it(reason: str) -> None
         ),
         (
             "tribunal",
-            ["--max-pages", "2"],
+            ["--set", "max_pages=2"],
             "max_pages: 2: tribunal has no use for it here: nothing is looked up; set web",
         ),
-        ("tribunal", ["--review-rule", "all"], "nothing is reviewed; set review as well"),
-        ("mv_debate", ["--reflection", "none", "--tau", "0.5"], "no gain is asked for; set reflection_mode to gated"),
-        ("antihate", ["--fresh"], "nothing is replayed; set search to replay:FILE"),
+        ("tribunal", ["--set", "review_rule=all"], "nothing is reviewed; set review as well"),
+        (
+            "mv_debate",
+            ["--set", "reflection_mode=none", "--set", "tau=0.5"],
+            "no gain is asked for; set reflection_mode to gated",
+        ),
+        ("antihate", ["--set", "fresh=true"], "nothing is replayed; set search to replay:FILE"),
     ],
 )
 def test_a_refusal_names_the_way_out(graph_name: str, settings: list[str], says: str) -> None:
@@ -224,7 +227,7 @@ def test_a_run_is_refused_before_its_folder_is_made(tmp_path: Path) -> None:
         ["eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", "--graph", "arcade"],
         ["batch", "posts.csv", "--out", "run.jsonl", "--graph", "arcade"],
     ):
-        done = run(*command, "--tau", "0.5")
+        done = run(*command, "--set", "tau=0.5")
         assert (done.exit_code, "tau: 0.5: is a setting of the graph mv_debate" in done.stderr) == (2, True), (
             done.stderr
         )
@@ -292,5 +295,5 @@ def test_a_pipeline_of_one_s_own_takes_every_setting(tmp_path: Path) -> None:
         "    builder.add_edge(start, end)\n"
         "graph = checked(builder).compile()\n"
     )
-    done = run("judge", POST, "--graph", "own.py:graph", "--tau", "0.5", "--mode", "majority")
+    done = run("judge", POST, "--graph", "own.py:graph", "--set", "tau=0.5", "--set", "mode=majority")
     assert done.exit_code == 0, done.stderr

@@ -204,8 +204,8 @@ async def test_a_replay_of_its_research_says_so_under_another_model(tmp_path: Pa
 
 
 def test_evidence_says_so() -> None:
-    assert run("judge", POST, "--graph", "antihate", "--search", "none", "--archive", "a.sqlite").exit_code == 0
-    shown = run("evidence", "show", "--archive", "a.sqlite").stdout
+    assert run("judge", POST, "--graph", "antihate", "--set", "search=none", "--set", "archive=a.sqlite").exit_code == 0
+    shown = run("evidence", "latest", "--archive", "a.sqlite").stdout
     assert "the rehearsal model took part" in shown
     assert "Verdict: NON-HATE by the rehearsal's rules" in shown
-    assert "by the rehearsal's rules" in run("evidence", "list", "--archive", "a.sqlite").stdout
+    assert "by the rehearsal's rules" in run("evidence", "--archive", "a.sqlite").stdout

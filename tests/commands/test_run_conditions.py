@@ -326,18 +326,3 @@ async def test_posts_are_shuffled_by_the_seed_and_the_same_when_it_goes_on(tmp_p
         assert all(f"posts taken {said}" in page for page in report(tmp_path, out))
     refused = command(*hvli(tmp_path, 30, "--in-order", out="whole"))
     assert (refused.exit_code, "order: then" in refused.stderr) == (2, True), refused.output
-
-
-async def test_normal_and_hard_together_and_the_binary_accuracy_by_difficulty(tmp_path: Path) -> None:
-    def script(request: Request) -> Reply | Fault:
-        return Reply({"category": "Sexist", "explanation": "words"})  # right on yes for the last ten alone
-
-    async with ScriptedServer(script) as server:
-        done = json.loads((await run(server, *hvli(tmp_path, 30, "--json"))).stdout)
-    groups = done["metrics"]["by_difficulty"]
-    assert {name: each["n"] for name, each in groups.items()} == {
-        "Easy": 10, "Normal": 10, "Hard": 10, "Normal + Hard": 20,
-    }  # fmt: skip
-    assert [groups[name]["accuracy"] for name in groups] == [0.0, 0.0, 0.0, 0.0]
-    assert [groups[name]["binary_accuracy"] for name in groups] == [0.0, 0.0, 1.0, 0.5]
-    assert all("Normal + Hard" in page and "binary accuracy" in page for page in report(tmp_path, "run"))

@@ -130,7 +130,7 @@ async def test_a_judge_whose_server_is_gone_is_an_outage_though_another_model_an
                 return Reply({"arguments": []})
         return DROP if gone["yes"] else Reply({"category": "Religious", "explanation": "words"})
 
-    models = ("--aux-model", "openai:aux", "--judge-model", "openai:judge")
+    models = ("--set", "aux_model=openai:aux", "--set", "judge_model=openai:judge")
     async with ScriptedServer(script) as server:
         stopped = await run(server, *evaluation(tmp_path, 9, *models, graph="arcade"))
     assert stopped.exit_code == 1, stopped.output

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 
 CHANGED = (
     "Conditions changed in this run: answers were asked for in more than one form: openai:scripted as classifier "
@@ -84,17 +85,14 @@ def test_a_run_in_one_form_warns_of_nothing(changing: ScriptedServer, monkeypatc
     assert set(json.loads(one.stdout)["rungs"]["models"]["openai:scripted"]) == {"json_object"}
 
 
-def test_reasons_that_say_nothing_are_counted_by_seat_and_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reasons_that_say_nothing_are_counted_by_seat_and_model(tmp_path: Path) -> None:
     def script(request: Request) -> Reply:
         says_nothing = any(f"some words {number}" in request.text for number in (2, 5, 7))
         return Reply({"category": "NotHate", "explanation": "1234567890" if says_nothing else "It greets everybody."})
 
     lines = "".join(f"{number},some words {number},0\n" for number in range(10))
     (tmp_path / "posts.csv").write_text(f"id,text,label\n{lines}")
-    with ScriptedServer(script) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(script):
         said = run("eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", *SHARED)
         batch = run("batch", "posts.csv", "--out", "out.csv", *SHARED, "--json")
     told = "their verdicts are uncertain: classifier 3 of 10 (openai:scripted)"

@@ -90,7 +90,7 @@ def test_another_claim_under_the_same_number_is_quoted_too() -> None:
 
 
 def test_what_was_saved_is_said_once() -> None:
-    shown = run("judge", IMPLICIT, "--judge-draws", "5", COLUMNS="200").stdout
+    shown = run("judge", IMPLICIT, "--set", "judge_draws=5", COLUMNS="200").stdout
     assert shown.count("saved") == 1
     assert ", 4 calls saved\n" in shown
     assert "early exit" not in shown
@@ -140,7 +140,7 @@ def test_evidence_that_a_retriever_brought_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["judge", EXPLICIT], ["perspectives", "list"], ["judge", "x", "--graph", "predict"]]
+    "arguments", [["judge", EXPLICIT], ["perspectives", "show"], ["judge", "x", "--graph", "predict"]]
 )
 def test_no_line_of_a_pipe_is_filled_up_with_blanks(arguments: list[str]) -> None:
     lines = run(*arguments).stdout.splitlines()
@@ -186,7 +186,7 @@ def test_a_terminal_is_shown_a_box_and_underlined_cues(monkeypatch: pytest.Monke
 
 
 def test_a_reviewer_is_shown_the_post_once_and_what_the_court_says() -> None:
-    left = run("judge", IMPLICIT, "--review", "--review-rule", "all", "--json")
+    left = run("judge", IMPLICIT, "--review", "--set", "review_rule=all", "--json")
     record = json.loads(left.stdout)
     assert left.exit_code == 5, left.output
     shown = run("review", "show", record["thread"], COLUMNS="200").stdout

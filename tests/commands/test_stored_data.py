@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from tests.commands.test_stores import batch, put, rows_of, s3, server
-from tests.doubles import Reply, ScriptedServer
+from tests.doubles import Reply
 from tests.models.classified import png
+from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 
 __all__ = ["s3", "server"]  # fixtures
@@ -26,12 +26,9 @@ def table_with_images(s3: str, tmp_path: Path) -> str:
     return put(f"{s3}/set/posts.csv", f"text,image\n{rows}words,\n")
 
 
-def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_folder(
-    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_folder(s3: str, tmp_path: Path) -> None:
     posts = table_with_images(s3, tmp_path)
-    with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "words"})) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "words"})) as server:
         batch(posts, tmp_path / "out.csv", "--model", "openai:scripted")
         assert sorted(len(request.images) for request in server.requests) == [0, 1]
     rows = rows_of((tmp_path / "out.csv").read_bytes())
@@ -40,14 +37,11 @@ def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_fol
     assert "image: gone.png: isn't in " in rows[4]["explanation"]
 
 
-def test_a_table_in_a_store_is_evaluated_with_its_images(
-    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_in_a_store_is_evaluated_with_its_images(s3: str, tmp_path: Path) -> None:
     put(f"{s3}/set/memes/meme.png", png(tmp_path).read_bytes())
     posts = put(f"{s3}/set/posts.csv", "text,meme,label\nwords,memes/meme.png,0\nothers,,0\n")
     command = ["eval", "--dataset", "table", "--data", posts, "--out", str(tmp_path / "run"), "--graph", "baseline"]
-    with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "words"})) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "words"})) as server:
         done = CliRunner().invoke(app, [*command, "--model", "openai:scripted", "--columns", "image=meme"])
         assert done.exit_code == 0, done.output
         assert sorted(len(request.images) for request in server.requests) == [0, 1]

@@ -27,7 +27,8 @@ from typer.testing import CliRunner, Result
 
 from tests import PROJECT
 from tests.commands.test_startup import modules_of
-from tests.doubles import Reply, ScriptedServer
+from tests.doubles import Reply
+from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 from tribunal.locations import parse_location, write_whole_at
 
@@ -273,15 +274,12 @@ def test_a_store_that_is_away(s3: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.long
-def test_a_killed_run_goes_on_without_the_posts_that_it_has(
-    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_goes_on_without_the_posts_that_it_has(s3: str, tmp_path: Path) -> None:
     posts = put(f"{s3}/in/posts.csv", "text\n" + "".join(f"word-{place}.\n" for place in range(40)))
     own = ["batch", posts, "--out", f"{s3}/out.jsonl", "--graph", "baseline", "--model", "openai:scripted"]
     own += ["--scheme", "binary", "--concurrency", "4", "--run-folder", str(tmp_path / "run")]
     answer = Reply({"category": "NotHate", "explanation": "words"})
-    with ScriptedServer(lambda request: answer, latency=0.1) as models:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{models.url}/v1")
+    with OpenAIServer(lambda request: answer, latency=0.1) as models:
         process = subprocess.Popen(
             [sys.executable, "-c", "import tribunal; tribunal.main()", *own],
             env={**os.environ, "PYTHONPATH": str(PROJECT)},

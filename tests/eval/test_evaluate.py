@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate, summarize_run
 from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
+from tribunal.eval.runs.journal import RESULTS, RUN
 from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.outage import LOST_IN_A_ROW
 from tribunal.eval.runs.tally import RunTally
@@ -52,13 +51,6 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 def held(folder: Path) -> dict[str, Any]:
     run: dict[str, Any] = json.loads((folder / RUN).read_bytes())
     return run
-
-
-def dropping(*words: str, when: Callable[[], bool] = lambda: True) -> Callable[[Request], Reply | Fault]:
-    def script(request: Request) -> Reply | Fault:
-        return Fault(drop=True) if when() and any(word in request.text for word in words) else ANSWER
-
-    return script
 
 
 async def test_repeats_are_drawn_anew_and_each_is_served_from_the_cache_once_it_is_there(tmp_path: Path) -> None:
@@ -138,17 +130,6 @@ async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_p
     assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
     assert {line["fault"]["kind"] for line in lines(tmp_path / "run")} == {"input"}
     assert held(tmp_path / "run")["finished"] is None
-
-
-async def test_a_post_that_never_has_an_answer_can_be_retried_and_the_run_still_ends(tmp_path: Path) -> None:
-    data, out = posts(tmp_path, 4), tmp_path / "run"
-    async with ScriptedServer(dropping("word-2.")) as server:
-        assert (await decided(server, wanted(data), out, options=RunOptions(in_flight=1))).outcomes["failure"] == 1
-        again = await decided(server, wanted(data), out, options=RunOptions(retry=["failures"]))
-    assert (again.stopped, again.done, again.outcomes["failure"]) == ("", 1, 1)
-    assert sorted(line["place"] for line in lines(out)) == [0, 1, 2, 3]
-    assert len((out / SUPERSEDED).read_bytes().splitlines()) == 1
-    assert held(out)["finished"] is not None
 
 
 async def test_a_run_that_was_locked_out_at_once_is_measured_all_the_same(tmp_path: Path) -> None:

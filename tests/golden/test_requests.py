@@ -22,6 +22,7 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player, difference, heading, readable
 from tests.graphs.research_world import html
+from tests.tables import table
 from tests.where_heeded import where_heeded
 from tribunal.cases.session import submit_review
 
@@ -29,26 +30,7 @@ PAGES = Path(__file__).parent
 UPDATE = bool(os.environ.get("TRIBUNAL_UPDATE_DOCS"))
 ENGLISH, KOREAN = "They are the weeds in our garden.", "그들은 우리 정원의 잡초다."
 # What is asked of whom: the graph, the settings, whether the gatekeeper finds a cue.
-CASES: dict[str, tuple[str, dict[str, Any], bool]] = {
-    "arcade/deep": ("arcade", {}, False),
-    "arcade/fast": ("arcade", {}, True),
-    "multiround": ("multiround", {"rounds": 2}, False),
-    "baseline": ("baseline", {}, False),
-    "baseline/zero-shot": ("baseline", {"mode": "zero-shot"}, False),
-    "predict": ("predict", {"perspectives": ["example-harm", "example-newsroom"]}, False),
-    "predict/base": ("predict", {"mode": "base"}, False),
-    "antihate": ("antihate", {}, False),
-    "antihate/no-search": ("antihate", {"mode": "no-search"}, False),
-    "antihate/no-details": ("antihate", {"mode": "no-details"}, False),
-    "antihate/zero-shot": ("antihate", {"mode": "zero-shot"}, False),
-    "mv_debate": ("mv_debate", {"rounds": 2}, False),
-    "mv_debate/sarcasm": ("mv_debate", {"rounds": 1, "task": "sarcasm"}, False),
-    "self_consistency": ("self_consistency", {"draws": 3}, False),
-    "symmetric_debate": ("symmetric_debate", {"rounds": 2}, False),
-    "tribunal/deep": ("tribunal", {"web": True, "perspectives": ["example-harm"], "judge_draws": 2}, False),
-    "tribunal/precedents": ("tribunal", {"precedents": "ours"}, False),
-    "tribunal/fast": ("tribunal", {"triage": "openai:scripted", "web": True}, True),
-}
+CASES: dict[str, tuple[str, dict[str, Any], bool]] = table(__file__, "CASES")
 # What one case changes: the post's language, its image, the labels; what it has beside the post.
 VARIANTS: dict[str, dict[str, Any]] = {
     "a Korean post": {"text": KOREAN},

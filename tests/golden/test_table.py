@@ -1,4 +1,4 @@
-"""The table of docs/systems.md that says who is told what, made from what each seat is sent."""
+"""The tables of docs/concepts: the policy, material and temperature of each seat, read from its requests."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ from tests.test_docs import holds
 
 TOLD = ("definition", "exclusions", "expression", "excuses", "together", "examples")
 COURTS = ("arcade", "multiround", "tribunal")
+PAGES = {
+    "arcade": "arcade",
+    "multiround": "arcade",
+    "predict": "predict",
+    "antihate": "antihate",
+    "mv_debate": "mv_debate",
+    "baseline": "peers",
+    "self_consistency": "peers",
+    "symmetric_debate": "peers",
+    "tribunal": "court",
+}
+HEAD = (
+    "part | parts of the policy | material from others, by its mark | temperature | graphs",
+    "---|---|---|---|---",
+)
 
 
 @pytest.mark.long
@@ -49,10 +64,18 @@ async def test_who_is_told_what(tmp_path: Path) -> None:
         besides = set[str]().union(*(sent[each, part][1] for each in courts)) - marks
         heats = heats.union(*(sent[each, part][2] for each in courts))
         shown = [", ".join(sorted(marks)), f"tribunal also: {', '.join(sorted(besides))}" if besides else ""]
-        policy = ", ".join(each for each in TOLD if each in told)
+        missing = [each for each in TOLD if each not in told]
+        policy = ", ".join(sorted(told, key=TOLD.index))
+        if len(missing) < 3:
+            policy = f"all but {' and '.join(missing)}" if missing else "all"
         row = (part, policy, "; ".join(filter(None, shown)), ", ".join(sorted(heats)))
         rows.setdefault(row, []).extend(courts or [graph])
-    graphs = [graph for graph, _, _ in CASES.values()]
-    lines = ["part | parts of the policy | others' words, by their mark | temperature | graphs", "---|---|---|---|---"]
-    lines += [" | ".join([*row, ", ".join(sorted(named, key=graphs.index))]) for row, named in rows.items()]
-    holds(PROJECT / "docs" / "systems.md", "who", "\n".join(f"| {line} |" for line in lines))
+    # A row is on the page of its first graph; rows of the hybrid only are on its own page.
+    lines: dict[str, list[str]] = {page: [*HEAD] for page in PAGES.values()}
+    order = list(PAGES)
+    for row, graphs in rows.items():
+        graphs.sort(key=order.index)
+        lines[PAGES[graphs[0]]].append(" | ".join([*row, ", ".join(graphs)]))
+    for page, rows_of_page in lines.items():
+        table = "\n".join(f"| {line} |" for line in rows_of_page)
+        holds(PROJECT / "docs" / "concepts" / f"{page}.md", "who", table)

@@ -16,7 +16,6 @@ from tests.graphs.research_world import World, html, researcher, world
 from tests.graphs.research_world import part as research_part
 
 PASSAGE = "evidence-one says that it is an old insult."
-FEW = "example-harm,example-newsroom"
 
 
 def part(request: Request) -> str:

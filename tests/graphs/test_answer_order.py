@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.court import decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.test_requests import CASES, asked
 from tests.graphs.panel_script import panel, part
-from tribunal.commands import app
 from tribunal.schema import JSON
 
 # Which cue an argument is on is no label, and stands first so that the reader knows.
@@ -128,11 +126,3 @@ async def test_an_answer_of_one_order_is_not_taken_for_one_of_the_other(tmp_path
         for order, calls in (("reason-first", 1), ("label-first", 2), ("label-first", 2), ("reason-first", 2)):
             await decide(server, graph="predict", mode="base", answer_order=order, cache=cache)
             assert len(server.requests) == calls
-
-
-@pytest.mark.parametrize("graph", ["tribunal", "arcade", "mv_debate"])
-def test_a_graph_with_one_order_refuses_the_setting(graph: str) -> None:
-    ran = CliRunner().invoke(app, ["judge", "a post", "--graph", graph, "--set", "answer_order=label-first"])
-    assert ran.exit_code == 2
-    assert "answer_order: 'label-first': is a setting of the graph" in ran.output
-    assert "baseline" in ran.output

@@ -168,16 +168,6 @@ async def test_what_may_be_answered_stands_in_the_schema_of_the_very_call() -> N
     assert "evidence only" not in without.text
 
 
-async def test_reasons_come_before_labels() -> None:
-    sent = await told("full")
-    fields = {name: list((request.schema or {})["properties"]) for name, request in sent.items()}
-    assert fields["weigh"] == ["reasoning", "judgement"]
-    assert fields["enough"] == ["missing", "sufficient"]
-    assert sent["weigh"].text.index("- reasoning:") < sent["weigh"].text.index("- judgement:")
-    assert sent["enough"].text.index("- missing:") < sent["enough"].text.index("- sufficient:")
-    assert sent["verdict"].text.index("- steps:") < sent["verdict"].text.index("- label:")
-
-
 async def test_an_archive_from_before_thoughts_were_asked_for_is_replayed() -> None:
     old = {"queries": ["query 1a", "query 1b", "query 1c"]}
     async with world(researcher(queries=old)) as it:

@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from tests.court import court_script
 from tests.doubles import Fault, Reply, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tribunal.context import context_from
 from tribunal.environment import data_folder
 from tribunal.graphs import graph
@@ -26,8 +27,7 @@ VIEWERS = [MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethro
 
 async def answer(post: Any, name: str = "arcade", **script: Any) -> dict[str, Any]:
     """The state in which the case of a post in a message ends."""
-    async with ScriptedServer(court_script(explicit=True, **script)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court_script(explicit=True, **script)):
         context = context_from({"model": "openai:scripted", "attempts": 1})
         done: dict[str, Any] = await graph(name).ainvoke({"messages": post}, context=context)
         return done

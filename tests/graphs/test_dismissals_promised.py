@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
-from tribunal.commands import app
 from tribunal.eval.batch import batch
 from tribunal.eval.runs.job import RunOptions
 from tribunal.files import hash_file
@@ -72,14 +70,6 @@ async def test_a_threshold_of_another_run_is_told_of(graph: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "not shown"])
-def test_by_the_command(shown: bool, tmp_path: Path) -> None:
-    file = threshold(tmp_path, "arcade", shown=shown)
-    done = CliRunner().invoke(app, ["judge", GREETING, "--graph", "arcade", "--threshold", file, "--json"])
-    record = json.loads(done.stdout)
-    assert (record["track"], record["uncertain"]) == ("dismissed", not shown)
-
-
-@pytest.mark.parametrize("shown", [True, False], ids=["shown", "not shown"])
 def test_by_a_batch_where_a_person_reviews_and_the_posts_are_others(shown: bool, tmp_path: Path) -> None:
     posts, out, said = tmp_path / "posts.csv", tmp_path / "out.jsonl", list[str]()
     posts.write_text(f"text\n{GREETING}\n")
@@ -110,15 +100,3 @@ def test_a_run_over_the_posts_of_the_fit_is_told_that_it_flatters(tmp_path: Path
         "the threshold was fitted on these posts (table), so what is measured here of those that it "
         "accepts is optimistic"
     ]
-
-
-@pytest.mark.server
-@pytest.mark.xdist_group("server")
-async def test_by_the_dev_server(client: Any, operator: Path) -> None:
-    folder = operator / "open"
-    folder.mkdir(exist_ok=True)
-    for shown in (True, False):
-        thread = (await client.threads.create())["thread_id"]
-        context = {"threshold_file": threshold(folder, "arcade", shown=shown)}
-        done = await client.runs.wait(thread, "arcade", input={"text": GREETING}, context=context)
-        assert (done["outcome"]["track"], done["outcome"]["uncertain"]) == ("dismissed", not shown), done

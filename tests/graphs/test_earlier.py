@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.doubles import Request, ScriptedServer
+from tests.doubles import Request
 from tests.golden.playing import Player
+from tests.openai_server import OpenAIServer
 from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
@@ -27,8 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 async def requests_of(graph: str, earlier: list[str], monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    async with ScriptedServer(Player()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(Player()) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         context = context_from({"model": "openai:scripted", **SETTINGS.get(graph, {})})
         record = await judge_post(POST, graph=graph, context=context, earlier=earlier)
@@ -60,8 +60,7 @@ async def test_every_seat_reads_the_conversation_before_the_post(graph: str, mon
 async def test_an_answer_in_another_conversation_is_not_taken_from_the_cache(
     graph: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    async with ScriptedServer(Player()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(Player()) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         context = context_from({"model": "openai:scripted", "cache": str(tmp_path / "cache.db")})
         asked = []

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter
 
 from tests import PROJECT
 from tests.court import court_script
-from tests.doubles import Fault, ScriptedServer
+from tests.doubles import Fault
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
+from tests.openai_server import OpenAIServer
 from tests.where_heeded import where_heeded
 from tribunal.cases.session import judge_post, submit_review
 from tribunal.context import context_from
@@ -78,8 +79,7 @@ async def test_so_is_what_the_hybrid_streams_of_the_web() -> None:
 
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_so_is_a_case_that_fails(name: str) -> None:
-    async with ScriptedServer(lambda request: Fault(status=401)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(lambda request: Fault(status=401)):
         world_of = {"search": "none", "archive": "evidence.sqlite", "web": False}
         kinds, last = await watched(name, **where_heeded(name, world_of, model="openai:scripted"))
     assert last["outcome"]["outcome"] == "failure"
@@ -88,8 +88,7 @@ async def test_so_is_a_case_that_fails(name: str) -> None:
 
 async def test_a_person_s_decision_is_an_event() -> None:
     unsure = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
-    async with ScriptedServer(court_script(explicit=True, judge=unsure)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=unsure)):
         context = context_from({"model": "openai:scripted", "review": True})
         record = await judge_post(POST, graph="tribunal", context=context)
         heard: list[Any] = []

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
 import pytest
 
 from tests.court import QUOTED, decide, side_by_side
 from tests.doubles import Reply, Request, ScriptedServer
-from tests.graphs.hostile_posts import SAYING_SOMETHING
 from tests.graphs.views_script import (
     ALL,
     NO,
@@ -26,9 +24,7 @@ from tests.graphs.views_script import (
     views_in,
     words,
 )
-from tests.marked import first_then_long
 
-REFUSES = Reply("I'm sorry, but I can't help with that.")
 # A round in which surface and deep have the best scores: the Judge and the Reflection are asked at the same time.
 CONTROL, SECOND = {"score", "reflection"}, {"surface again", "deep again"}
 
@@ -300,22 +296,6 @@ async def test_posts_side_by_side_never_see_each_other() -> None:
     assert len(server.requests) == 3 * 28
     for request in server.requests:
         assert sum(f"number-{each}-" in request.text for each in range(3)) == 1
-
-
-def _around(request: Request) -> str:
-    """A request without what is quoted in it, and without the language that the post is taken to be in."""
-    return re.sub(r"^The post is in .*\n\n", "", QUOTED.sub("[quoted]", request.text), flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize("text", first_then_long(SAYING_SOMETHING.values(), shown=3), ids=SAYING_SOMETHING.keys())
-async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
-    said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")[:2_000].strip() or "nothing"
-    instead: dict[str, Any] = {view: {"answer": SPLIT[view], "reason": said} for view in ALL}
-    instead |= {f"{view}_again": instead[view] for view in ALL}
-    _, server = await held(debate(gain=dict.fromkeys(ALL, 0.9), **instead), rounds=2, text=text)
-    _, usual = await held(debate(gain=dict.fromkeys(ALL, 0.9)), rounds=2)
-    around = [sorted(_around(request) for request in each.requests) for each in (server, usual)]
-    assert around[0] == around[1]
 
 
 async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:

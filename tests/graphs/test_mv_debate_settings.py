@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.court import decide
-from tests.doubles import Reply, ScriptedServer
+from tests.doubles import ScriptedServer
 from tests.graphs.views_script import (
     ALL,
     YES,
@@ -18,9 +18,8 @@ from tests.graphs.views_script import (
     words,
 )
 from tests.models.honest_reasons import HONEST
+from tests.tables import table
 from tribunal.errors import BadInput
-
-REFUSES = Reply("I'm sorry, but I can't help with that.")
 
 
 async def test_every_seat_can_have_a_model_of_its_own() -> None:
@@ -82,16 +81,7 @@ async def test_a_wrong_line_up_costs_no_call(tmp_path: Path, text: str, says: st
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [
-        ({"views": ["deep"]}, "at least two"),
-        ({"views": ["deep", "deep"]}, "named once"),
-        ({"views": ["deep", "shallow"]}, "no view 'shallow'"),
-        ({"seats": {"view:shallow": "rehearsal"}}, "the views are"),
-        ({"task": "sarcasm", "policy": "h-vli"}, "is one for the task hate"),
-        ({"policy": "sarcasm"}, "is one for the task sarcasm"),
-        ({"task": "boredom"}, "task: 'boredom'"),
-        ({"tau": 2}, "tau"),
-    ],
+    table(__file__, "wrong_settings_cost_no_call"),
 )
 async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) -> None:
     async with ScriptedServer(debate()) as server:

@@ -11,7 +11,6 @@ from tests.court import decide, side_by_side
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.graphs.views_script import YES, debate, part, words
 from tests.where_heeded import where_heeded
-from tribunal.errors import BadInput
 from tribunal.schema import Record
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
@@ -50,13 +49,6 @@ async def judged(script: Any, graph: str, **settings: Any) -> tuple[Record, Scri
 # --- baseline ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_baseline_of_hate_is_the_safety_classifier() -> None:
-    record, server = await judged(drawn("Racist"), "baseline")
-    assert "# Your part: the safety classifier" in server.requests[0].text
-    assert server.requests[0].temperature == 0.8
-    assert (record.label, record.hateful, record.scheme, record.track) == (1, True, "fine", "baseline")
-
-
 @pytest.mark.parametrize(
     ("settings", "question", "names"),
     [
@@ -90,14 +82,6 @@ async def test_the_zero_shot_peer_of_a_debate_is_asked_its_question(
 async def test_a_refusal_of_the_zero_shot_peer_is_in_its_scheme_too(graph: str) -> None:
     record, _ = await judged(lambda request: REFUSES, graph, mode="zero-shot")
     assert (record.outcome, record.scheme) == ("refusal", "binary")
-
-
-@pytest.mark.parametrize("graph", ["baseline", "self_consistency"])
-async def test_a_mode_of_another_graph_costs_no_call(graph: str) -> None:
-    async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match="mode: 'majority': is a mode of the graph predict"):
-            await decide(server, graph=graph, mode="majority")
-        assert server.requests == []
 
 
 # --- self_consistency -------------------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from tribunal.pieces import (
     Case,
     Context,
     Evidence,
-    EvidenceStance,
     PostInput,
     WrongComposition,
     checked,
@@ -294,11 +293,6 @@ def test_wrong_evidence_is_one_line(given: Any, says: str) -> None:
     with pytest.raises(BadInput, match=says) as raised:
         Evidence.of(*given)
     assert "\n" not in str(raised.value)
-
-
-def test_a_stance_is_one_of_three() -> None:
-    made = [Evidence.of("G1", "words", each, "title")["stance"] for each in EvidenceStance]
-    assert made == ["supports", "refutes", "neutral"]
 
 
 @pytest.mark.parametrize("name", ["web_then_debate", "own_retriever"])

@@ -188,12 +188,6 @@ async def test_a_wrong_store_costs_no_call(settings: dict[str, Any], says: str) 
     assert server.requests == []
 
 
-async def test_another_graph_refuses_precedents() -> None:
-    async with ScriptedServer(court_script()) as server:
-        with pytest.raises(BadInput, match="precedents: 'ours': is a setting of the graph tribunal, and arcade has no"):
-            await decide(server, POST, graph="arcade", precedents="ours")
-
-
 async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.retrievers.precedents.counted import COUNTED
 
@@ -279,7 +273,7 @@ async def test_what_is_brought_is_streamed_shown_and_drawn() -> None:
     ]  # fmt: skip
     brought = [event_of(each) for each in events if each["event"] == "precedent"]
     assert [each.case for each in brought if isinstance(each, PrecedentEvent)] == ["case-1", "case-2", "case-3"]
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["judge", POST, "--precedents", "ours"])
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["judge", POST, "--set", "precedents=ours"])
     words = " ".join(done.stdout.split())
     first = "Precedents P1 Racist; changed, 1 Oct 2026, under the current policy (case-1, similarity 0.71) P2 NotHate"
     assert first in words

@@ -7,8 +7,6 @@ import os
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from tests.court import decide, side_by_side
 from tests.doubles import Fault, Reply, Request, ScriptedServer
@@ -96,23 +94,6 @@ async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(stance
     assert "The other side has argued:\n\n<<<opening" in third
     assert f"The other side has answered you. {shown}\n\n<<<response" in fourth
     assert f"The non-hate side, round 2 ({stance}s):" in judge
-
-
-async def test_reasons_come_before_labels() -> None:
-    async with ScriptedServer(panel()) as server:
-        await decide(server, graph="predict")
-    orders = {part(request): list((request.schema or {})["properties"]) for request in server.requests}
-    assert orders == {
-        "perspective": ["reason", "label"],
-        "open_non_hate": ["argument"],
-        "open_hate": ["argument"],
-        "answer_non_hate": ["argument", "stance"],
-        "answer_hate": ["argument", "stance"],
-        "judge": ["reason", "label"],
-    }
-    for number in (0, 7, 8, 9):
-        listed = [line for line in server.requests[number].text.splitlines() if line.startswith("- ")]
-        assert [line[2:].partition(":")[0] for line in listed[-2:]] == orders[part(server.requests[number])]
 
 
 @pytest.mark.parametrize(("hateful", "without"), [(5, 5), (0, 6)])
@@ -268,12 +249,3 @@ async def test_a_spent_budget_goes_to_the_judge() -> None:
         record = await decide(server, graph="predict", max_calls=4)
     assert [part(request) for request in server.requests] == ["perspective"] * 3 + ["judge"]
     assert any(EXAMPLES[4] in warning for warning in record.warnings)
-
-
-def test_any_langchain_vector_store_can_stand_in() -> None:
-    from tribunal.retrievers.perspectives.langchain import VectorStoreSearcher
-
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_texts(["one", "two"], metadatas=[{"label": "hate"}, {"label": "not_hate"}])
-    found = asyncio.run(VectorStoreSearcher(find_perspective(EXAMPLES[0]), store).search("three", 2))
-    assert {example.label for example in found} == {"hate", "not_hate"}

@@ -254,14 +254,6 @@ def test_an_answer_of_another_form_is_asked_again(
     assert record.calls[0].attempts == 2
 
 
-def test_the_rehearsal_says_that_it_has_no_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = judge(monkeypatch, court(sarcasm(), decider()), model="rehearsal")
-    nothing = "(rehearsal: no rules are written for this part, so this answer says nothing of the post)"
-    assert record.rehearsed
-    assert record.explanation == nothing
-    assert record.transcript[0].text == f"why: {nothing}; sarcastic: yes; level: 1"
-
-
 def test_a_misspelt_seat_is_refused() -> None:
     sarcasm()
     assert tribunal.Context(seats={"sarcasm": "rehearsal"}).seats

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 from textwrap import indent
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from tests import PROJECT
 from tribunal.graphs import GRAPHS
@@ -80,52 +77,6 @@ async def test_the_drawing_opens_the_subgraphs(client: Any) -> None:
     assert set(subgraphs) == {"fast_track", "deep_dive"}
 
 
-@pytest.mark.parametrize(
-    ("context", "says"),
-    [
-        ({"rounds": 99}, "less than or equal to 10"),
-        ({"seats": {"bailiff": "rehearsal"}}, "no seat 'bailiff'"),
-        ({"mode": "majority"}, "is a mode of the graph predict, and arcade has no use for it"),
-        ({"perspectives": ["kodoli"]}, "is a setting of the graphs tribunal and predict, and arcade has no use for it"),
-        ({"model": "ollama:gemma3:1b", "judge_model": "ollama:"}, "judge_model: 'ollama:'"),
-    ],
-)
-async def test_a_bad_context_is_a_clear_error(client: Any, context: dict[str, Any], says: str) -> None:
-    thread = await client.threads.create()
-    run = await client.runs.create(thread["thread_id"], "arcade", input={"text": "hello"}, context=context)
-    await client.runs.join(thread["thread_id"], run["run_id"])
-    state = await client.threads.get(thread["thread_id"])
-    assert state["status"] == "error"
-    assert says in str(state)
-
-
-async def test_stepping_through_as_in_studio(client: Any) -> None:
-    thread = (await client.threads.create())["thread_id"]
-    await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=["judge"])
-    paused = await client.threads.get_state(thread)
-    assert paused["next"] == ["judge"]  # one node, which both tracks lead to
-    transcript = paused["values"]["transcript"]
-    last = transcript[-1]
-    assert last["seat"] == "defender"
-    conceding = {**last, "arguments": [{**said, "stance": "concede"} for said in last["arguments"]]}
-    plants = {"stance": "refute", "argument": "The post shows a garden and names plants."}
-    refuting = {**last, "arguments": [{**said, **plants} for said in last["arguments"]]}
-
-    await client.threads.update_state(thread, {"transcript": [*transcript[:-1], conceding]})
-    edited = await client.threads.get_state(thread)
-    assert edited["values"]["transcript"] == [*transcript[:-1], conceding]
-    convicted = await client.runs.wait(thread, "arcade", input=None)
-    assert convicted["outcome"]["hateful"] is True
-
-    # Back to the checkpoint before the judge, and another defence.
-    checkpoint = edited["checkpoint"]
-    await client.threads.update_state(thread, {"transcript": [refuting]}, checkpoint=checkpoint)
-    acquitted = await client.runs.wait(thread, "arcade", input=None)
-    assert acquitted["outcome"]["hateful"] is False
-    again = await client.runs.wait(thread, "arcade", input=None, checkpoint=checkpoint)
-    assert again["outcome"] == convicted["outcome"]
-
-
 async def test_a_case_is_stopped_and_edited_as_the_docs_show_it(client: Any) -> None:
     page = (PROJECT / "docs" / "studio.md").read_text("utf-8")
     shown = page.partition("```python\n")[2].partition("```")[0]
@@ -143,43 +94,3 @@ async def test_a_stop_inside_a_track_is_passed_over_as_the_docs_say(client: Any,
     thread = (await client.threads.create())["thread_id"]
     done = await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=[inside])
     assert (done["outcome"]["outcome"], (await client.threads.get_state(thread))["next"]) == ("verdict", [])
-
-
-async def test_a_fast_track_case_pauses_before_the_same_judge(client: Any) -> None:
-    thread = (await client.threads.create())["thread_id"]
-    text = "Immigrants are vermin and should be deported."
-    await client.runs.wait(thread, "arcade", input={"text": text}, interrupt_before=["judge"])
-    paused = await client.threads.get_state(thread)
-    assert (paused["next"], paused["values"]["track"]) == (["judge"], "fast_track")
-    done = await client.runs.wait(thread, "arcade", input=None)
-    assert done["outcome"]["outcome"] == "verdict"
-
-
-async def test_the_hybrid_court_stops_for_a_person_and_goes_on(client: Any) -> None:
-    """As in Studio, or the Agent Inbox: perspectives on, an interrupt, an answer, the verdict."""
-    thread = (await client.threads.create())["thread_id"]
-    pixels = io.BytesIO()
-    Image.effect_noise((32, 32), 90).save(pixels, "PNG")
-    uri = "data:image/png;base64," + base64.b64encode(pixels.getvalue()).decode()
-    heard = ["example-harm", "example-newsroom"]
-    context = {"perspectives": heard, "review": True, "review_rule": ["hateful"]}
-    stopped = await client.runs.wait(thread, "tribunal", input={"text": IMPLICIT, "image": uri}, context=context)
-    [interrupt] = stopped["__interrupt__"]
-    [request] = interrupt["value"]
-    assert request["action_request"] == {"action": "decide", "args": {"category": "OtherHate", "note": ""}}
-    assert request["config"] == {
-        "allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": False,
-    }  # fmt: skip
-    assert IMPLICIT in request["description"]
-    paused = await client.threads.get_state(thread)
-    assert paused["next"] == ["review"]
-    assert {opinion["id"] for opinion in paused["values"]["opinions"]} == set(heard)
-    answer = [{"type": "edit", "args": {"action": "decide", "args": {"category": "NotHate", "note": "gardening"}}}]
-    done = await client.runs.wait(thread, "tribunal", command={"resume": answer}, context=context)
-    assert (done["outcome"]["category"], done["outcome"]["explanation"]) == ("NotHate", "gardening")
-    assert (done["review"]["action"], done["review"]["court"]["category"]) == ("edit", "OtherHate")
-    # The image that was posted stands in what the run was given, and in no state after it.
-    history = await client.threads.get_history(thread, limit=50)
-    later = [each["values"] for each in history if "post" in each["values"]]
-    assert len(later) > 5
-    assert not any("base64" in str(values) for values in later)

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.service.conftest import get_json
+
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 POST = {"text": "Immigrants: the weeds in our garden.", "graph": "arcade"}
 
@@ -24,7 +26,7 @@ async def test_a_post_is_judged_beside_studio(http: httpx.AsyncClient, client: A
     got = await http.post("/v1/judge?wait=60", json=POST)
     assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
     assert got.headers["x-request-id"]
-    case = (await http.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+    case = await get_json(http, f"/v1/cases/{got.headers['tribunal-case']}")
     assert case["record"] == got.json()
     assert (operator / "data" / "service.sqlite").is_file()
     thread = await client.threads.create()
@@ -35,27 +37,27 @@ async def test_a_post_is_judged_beside_studio(http: httpx.AsyncClient, client: A
 async def test_what_waits_is_taken_up_there_too(http: httpx.AsyncClient) -> None:
     got = await http.post("/v1/judge", json=POST)
     assert got.status_code == 202
-    while (case := (await http.get(got.headers["location"])).json())["status"] != "done":
+    while (case := await get_json(http, got.headers["location"]))["status"] != "done":
         await asyncio.sleep(0.05)
     assert case["record"]["outcome"] == "verdict"
 
 
 async def test_its_own_routes_stay_that_server_s(http: httpx.AsyncClient) -> None:
-    assert (await http.get("/ok")).json()["ok"] is True
-    ready = (await http.get("/readyz")).json()
+    assert await get_json(http, "/ok", "ok") is True
+    ready = await get_json(http, "/readyz")
     assert (ready["ready"], ready["trouble"]) == (True, None)
-    described = (await http.get("/openapi.json")).json()["paths"]
+    described = await get_json(http, "/openapi.json", "paths")
     assert {"/v1/judge", "/v1/cases", "/threads", "/runs", "/assistants/search"} <= described.keys()
     assert "tribunal_posts" not in (await http.get("/metrics")).text
     assert (await http.get("/info")).is_success
 
 
 async def test_each_has_its_own_shape_of_errors(http: httpx.AsyncClient) -> None:
-    assert (await http.get("/v1/cases/none")).json()["error"]["kind"] == "not_found"
+    assert (await get_json(http, "/v1/cases/none", "error"))["kind"] == "not_found"
     assert (await http.request("DELETE", "/v1/judge")).status_code == 405
     assert (await http.post("/v1/judge", json={"colour": "red"})).json()["error"]["kind"] == "bad_input"
-    assert (await http.get("/threads/none")).json().keys() == {"detail"}
-    assert (await http.get("/v1/none")).json().keys() == {"detail"}
+    assert (await get_json(http, "/threads/none")).keys() == {"detail"}
+    assert (await get_json(http, "/v1/none")).keys() == {"detail"}
 
 
 async def test_a_key_in_an_address_stays_out_of_that_server_s_log(http: httpx.AsyncClient, operator: Path) -> None:

@@ -17,6 +17,7 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player
 from tests.graphs.research_world import html
+from tests.openai_server import OpenAIServer
 from tribunal.context import context_from
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import Record
@@ -153,8 +154,7 @@ async def test_a_graphs_own_output_names_no_policy_that_nobody_was_shown(tmp_pat
     """What the development server gives back, and `graph.ainvoke`."""
     (tmp_path / "marked.toml").write_text(POLICY)
     settings = {"policy": str(tmp_path / "marked.toml"), "model": "openai:scripted"}
-    async with ScriptedServer(Player()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(Player()):
         asked = graph("predict").ainvoke(
             {"text": "They are weeds."}, context=context_from({**settings, "mode": "base"})
         )
@@ -173,9 +173,8 @@ async def test_a_verdict_on_the_terminal_says_what_was_shown(graph: str, mode: s
 
     Image.new("RGB", (32, 32), "green").save(tmp_path / "post.png")
     command = ["judge", "They are weeds.", "--image", str(tmp_path / "post.png"), "--graph", graph, "--model"]
-    async with ScriptedServer(Player()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        given = [*command, "openai:scripted", *(["--mode", mode] if mode != "full" else [])]
+    async with OpenAIServer(Player()):
+        given = [*command, "openai:scripted", *(["--set", f"mode={mode}"] if mode != "full" else [])]
         done = await asyncio.to_thread(CliRunner().invoke, app, given)
     words = " ".join(done.stdout.replace("│", " ").split())
     assert says in words, done.output

@@ -148,7 +148,7 @@ def test_its_prompts_are_its_own_hashed_and_replaced(scripted_model: ScriptedMod
 
 
 def test_its_prompts_are_listed_shown_and_checked(tmp_path: Path) -> None:
-    assert "two_annotators/annotate" in called("prompts", "list").stdout
+    assert "two_annotators/annotate" in called("prompts", "show").stdout
     assert called("prompts", "show", "two_annotators/annotate").stdout.startswith(ANNOTATOR)
     (tmp_path / "mine" / "two_annotators").mkdir(parents=True)
     (tmp_path / "mine" / "two_annotators" / "adjudicate.md").write_text("Decide on {{ first }}.")

@@ -170,13 +170,6 @@ async def test_a_wrong_setting_costs_no_call(setting: dict[str, Any]) -> None:
     assert it.model.requests == []
 
 
-@pytest.mark.parametrize("setting", [{"web": True}, {"triage": "rehearsal"}, {"review": True}])
-async def test_another_graph_refuses_what_it_would_overlook(setting: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=f"^{next(iter(setting))}: .*: is a setting of the graph tribunal, and arcade"):
-        async with ScriptedServer(court_script()) as server:
-            await decide(server, graph="arcade", **setting)
-
-
 # Less for the same verdict
 
 
@@ -350,14 +343,6 @@ FITTED: dict[str, Any] = {
 
 
 # Budgets
-
-
-async def test_a_budget_spent_in_mid_debate_leaves_the_decision_to_the_judge() -> None:
-    async with ScriptedServer(court_script()) as server:
-        record = await decide(server, graph="tribunal", max_calls=4)
-    assert [part(request) for request in server.requests] == ["gatekeeper", "investigation", "defence", "judge"]
-    assert record.outcome == "verdict"
-    assert any("budget of 4 calls" in warning for warning in record.warnings)
 
 
 @pytest.mark.parametrize("most", [5, 6, 8, 12])

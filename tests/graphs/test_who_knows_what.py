@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.golden.test_requests import CASES, asked
+from tests.tables import table
 from tribunal.graphs import GRAPHS
 from tribunal.shared_settings import Mode
 
@@ -62,26 +63,7 @@ TOLD = {
     "an-agent-among-equals": ALL | {"examples"},
 }
 # The modes that `CASES` leave out, and what else each needs.
-MODES: dict[str, dict[str, dict[str, Any]]] = {
-    "predict": {
-        "round-1-only": {},
-        "majority": {},
-        "single": {"perspectives": ["example-harm"]},
-        "leave-out": {"leave_out": "example-harm"},
-        "criterion-only": {},
-        "examples-only": {},
-    },
-    "antihate": {"no-knowledge": {}},
-    "baseline": {"zero-shot": {}},
-    "self_consistency": {"zero-shot": {}},
-    "tribunal/deep": {
-        "no-search": {},
-        "no-details": {},
-        "leave-out": {"leave_out": "example-harm", "perspectives": ["example-harm", "example-newsroom"], "web": False},
-        "criterion-only": {"web": False},
-        "examples-only": {"web": False},
-    },
-}
+MODES: dict[str, dict[str, dict[str, Any]]] = table(__file__, "MODES")
 PLAYED: list[tuple[str, dict[str, Any]]] = [
     (name, {}) for name, (_, settings, _) in CASES.items() if "task" not in settings
 ] + [(name, {"mode": mode, **more}) for name, modes in MODES.items() for mode, more in modes.items()]

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.language import detect_language, is_in_language, language_name, language_of_post, parse_language
 
@@ -41,28 +42,7 @@ def test_what_is_no_language_is_refused(given: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "tag"),
-    [
-        ("그들은 우리 정원의 잡초다.", "ko"),
-        ("They are the weeds in our garden.", "en"),
-        ("Das ist ein ganz normaler Satz über das Wetter.", "de"),
-        ("今日は天気がいい", "ja"),
-        ("오늘 날씨가 좋네요", "ko"),
-        ("我们明天在车站见。", "zh"),
-        ("الطقس جميل جدا اليوم.", "ar"),
-        ("Nos vemos mañana en la estación", "es"),
-        ("कल स्टेशन पर मिलते हैं", "hi"),
-        ("On se voit demain à la gare", "fr"),
-        ("onde você colocou minhas chaves", "pt"),
-        ("Yarın istasyonda görüşürüz", "tr"),
-        ("Увидимся завтра на вокзале", "ru"),
-        ("WHERE DID YOU PUT MY KEYS?", "en"),
-        ("@<user> @<user> <url>", None),
-        ("lol", None),
-        ("pero like no way bro", None),
-        ("😂😂😂", None),
-        ("#gegenallesundjeden @jemand https://example.invalid/ein-ganz-normaler-satz", None),
-        ("", None),
-    ],
+    table(__file__, "it_is_told_from_the_words_where_they_tell"),
 )
 def test_it_is_told_from_the_words_where_they_tell(text: str, tag: str | None) -> None:
     assert detect_language(text) == tag

@@ -131,7 +131,7 @@ WRONG = [
     ["batch", HOSTILE, "--out", "x.csv"],
     ["eval", "--data", HOSTILE, "--out", "out", "--dataset", HOSTILE],
     ["perspectives", "show", HOSTILE],
-    ["evidence", "show", "--archive", HOSTILE],
+    ["evidence", "latest", "--archive", HOSTILE],
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 import tribunal
+from tests.tables import table
 from tribunal import trust
 from tribunal.context import Context
 from tribunal.errors import BadInput
@@ -75,17 +76,7 @@ async def test_the_model_that_the_operator_s_environment_names_may_be_named(monk
 
 @pytest.mark.parametrize(
     ("allowed", "settings", "taken"),
-    [
-        ("*", {"cache": "a.sqlite", "image_edge": 2048}, True),
-        ("cache", {"cache": "a.sqlite"}, True),
-        ("cache=data/*", {"cache": "data/a.sqlite"}, True),
-        ("cache=data/*", {"cache": "a.sqlite"}, False),
-        ("cache=data/*", {"cache": "data/../a.sqlite"}, False),
-        ("prompts", {"cache": "a.sqlite"}, False),
-        ("image_edge", {"image_edge": 2048}, True),
-        ("model=rehearsal:*,cache", {"seats": {"judge": "openai:x"}}, False),
-        ("image=*.png", {"image": "../secret.png"}, False),
-    ],
+    table(__file__, "what_the_operator_allows"),
 )
 async def test_what_the_operator_allows(
     allowed: str, settings: dict[str, Any], taken: bool, monkeypatch: pytest.MonkeyPatch

@@ -175,7 +175,7 @@ def test_no_file_that_a_run_leaves_holds_it(place: str, tmp_path: Path, monkeypa
     with ScriptedServer(echoing(way, ECHOES[place])) as server:
         monkeypatch.setenv(way.address, f"{server.url}{way.root}")
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        shared = ("--graph", "baseline", "--model", way.model, "--attempts", "1")
+        shared = ("--graph", "baseline", "--model", way.model, "--set", "attempts=1")
         said = [
             told("eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", *shared),
             told("report", "run", "--out", "report"),

@@ -78,7 +78,7 @@ def site(tmp_path: Path) -> Path:
 
 def decide(site: Path, model: str, answers: Any, **keys: str) -> tuple[dict[str, Any], list[Request]]:
     with ScriptedServer(answers if callable(answers) else court_script(classifier=answers)) as server:
-        judge = ("-m", "tribunal", "judge", "a post", "--graph", "baseline", "--model", model, "--attempts", "2")
+        judge = ("-m", "tribunal", "judge", "a post", "--graph", "baseline", "--model", model, "--set", "attempts=2")
         done = run(site, *judge, "--json", STAND_IN_URL=f"{server.url}/v1", **keys)
     assert done.stdout, done.stderr
     return json.loads(done.stdout), server.requests

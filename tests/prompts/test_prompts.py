@@ -19,7 +19,6 @@ from tribunal.text import make_visible
 
 render = PromptSet("mine", {"argue": "In round {{ round }}:\n{{ own }}\n{{ defence }}"}).render
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
-HIDING = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\xad\u2028\u2029\u3164"
 PLANTED = "{{ 7 * 7 }} {% raw %} {# gone #} {{ system }}"
 
 

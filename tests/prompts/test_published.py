@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 
 from tests.court import decide
 from tests.doubles import Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.prompts.published_clones import write_court, write_debate
 from tribunal.commands import app
 
@@ -59,8 +59,7 @@ def test_arcade_is_tried_by_the_prompts_of_a_clone(scheme: str, category: str, t
         said = json.dumps(answers[asked_with(request)])
         return Reply(said if said == "[]" else f"```json\n{said}\n```")  # as models give it
 
-    with ScriptedServer(answer) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    with OpenAIServer(answer) as server:
         judge = ("judge", "a post", "--graph", "arcade", "--prompts", folder, "--model", "openai:scripted", "--json")
         record = json.loads(ran(*judge, "--scheme", scheme))
     assert (record["category"], record["explanation"]) == (category, "deep verdict")

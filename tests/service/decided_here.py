@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 
 UNSURE = {"category": "Religious", "explanation": "It says post-words, and so attacks a faith.", "confidence": 0.4}
@@ -29,10 +29,9 @@ async def run(*arguments: str) -> Result:
 async def courtroom(database: str, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, ScriptedServer]]:
     """A replica whose court is unsure of every post, and the model that plays it."""
     async with (
-        ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+        OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server,
         serving(database, settings={"model": "openai:scripted"}, **options) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         yield client, server
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from tests.court import court_script, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.command import started
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.receiving import receiving
 from tests.service.test_checkpoints import COURT, UNSURE, written
 from tests.service.test_decisions import ACCEPT, waiting
@@ -56,7 +57,7 @@ async def appealed(client: httpx.AsyncClient, at: str) -> str:
 
 async def tried(client: httpx.AsyncClient, at: str) -> dict[str, Any]:
     """An appeal, once its new trial has ended."""
-    while (now := (await client.get(at)).json())["status"] == "trying":
+    while (now := await get_json(client, at))["status"] == "trying":
         await asyncio.sleep(0.05)
     got: dict[str, Any] = now
     return got
@@ -68,10 +69,10 @@ async def test_another_person_reverses_and_both_views_stay(database: str) -> Non
         serving(database, **COURT) as client,
     ):
         at = await accepted(client, server)
-        before = (await client.get(at)).json()["record"]
+        before = await get_json(client, at, "record")
         where = await appealed(client, at)
         assert (await client.post(f"{at}/appeal", json=APPEAL)).status_code == 409
-        listed = (await client.get("/v1/appeals?status=waiting")).json()["appeals"]
+        listed = await get_json(client, "/v1/appeals?status=waiting", "appeals")
         assert [each["id"] for each in listed] == [where.rpartition("/")[2]]
         change = {"action": "change", "category": "NotHate", "note": "a song, quoted"}
         for name in ("kim", "Kim ", None):  # who decided it, and who can't be told from them
@@ -87,7 +88,7 @@ async def test_another_person_reverses_and_both_views_stay(database: str) -> Non
         assert (done["category_before"], done["category"], done["hateful"]) == ("Religious", "NotHate", False)
         again = await client.post(f"{where}/decision", json={**change, "reviewer": "lee"})
         assert again.json() == done, "who says the same once more gets the same"
-        case = (await client.get(at)).json()
+        case = await get_json(client, at)
         record = case["record"]
         assert (record["category"], record["hateful"], record["explanation"]) == ("NotHate", False, "a song, quoted")
         assert record["review"] == before["review"], "the first decision stays"
@@ -99,15 +100,15 @@ async def test_another_person_reverses_and_both_views_stay(database: str) -> Non
             "lee (operator)",
             "reversed",
         )
-        assert case["finished"] == (await client.get(at)).json()["finished"]
-        assert [each["id"] for each in (await client.get("/v1/cases?category=NotHate")).json()["cases"]] == [case["id"]]
+        assert case["finished"] == await get_json(client, at, "finished")
+        assert [each["id"] for each in await get_json(client, "/v1/cases?category=NotHate", "cases")] == [case["id"]]
         second = await appealed(client, at)
         for name in ("kim", "lee"):
             refused = await client.post(f"{second}/decision", json={"action": "uphold", "reviewer": name})
             assert refused.status_code == 409, "nobody who has decided it decides it once more"
         upheld = (await client.post(f"{second}/decision", json={"action": "uphold", "reviewer": "ada"})).json()
         assert (upheld["result"], upheld["category"]) == ("upheld", "NotHate")
-        record = (await client.get(at)).json()["record"]
+        record = await get_json(client, at, "record")
         assert [each["result"] for each in record["appeals"]] == ["reversed", "upheld"]
         assert (record["probability"], record["probability_from"]) == (float(record["hateful"]), "person")
         assert record["appeals"][1]["decided_by"] == "lee (operator)"
@@ -137,7 +138,7 @@ async def test_a_new_trial_hears_the_appeal_and_the_same_person_decides(database
         assert ordered["status"] == "trying"
         assert (await client.post(f"{where}/decision", json=retry)).json()["trial_id"] == ordered["trial_id"]
         now = await tried(client, where)
-        assert (await client.get(f"/v1/cases/{now['trial_id']}")).json()["record"] == now["trial"]
+        assert await get_json(client, f"/v1/cases/{now['trial_id']}", "record") == now["trial"]
         assert (now["status"], now["trial"]["category"], now["trial"]["explanation"]) == (
             "tried", "NotHate", "a song, after all",
         )  # fmt: skip
@@ -148,16 +149,16 @@ async def test_a_new_trial_hears_the_appeal_and_the_same_person_decides(database
             for words in (APPEAL["reason"], APPEAL["context"]):
                 assert (words in request.text) is heard, part(request)
             assert APPEAL["appellant"] not in request.text
-        case = (await client.get(at)).json()
+        case = await get_json(client, at)
         assert (case["record"]["category"], case["record"]["appeals"]) == ("Religious", []), "in force till then"
-        listed = (await client.get("/v1/cases")).json()["cases"]
+        listed = await get_json(client, "/v1/cases", "cases")
         assert [each["id"] for each in listed] == [case["id"]], "a new trial is no case of its own"
         uphold = {"action": "uphold", "note": "sung at people"}
         other = await client.post(f"{where}/decision", json={**uphold, "reviewer": "lee"})
         assert (other.status_code, "kim (operator)'s, who ordered" in other.text) == (409, True)
         done = (await client.post(f"{where}/decision", json={**uphold, "reviewer": "kim"})).json()
         assert (done["result"], done["category"]) == ("upheld", "Religious")
-        record = (await client.get(at)).json()["record"]
+        record = await get_json(client, at, "record")
         [told] = record["appeals"]
         assert (record["category"], told["decided_by"], told["note"]) == ("Religious", None, "sung at people")
         assert (told["trial"]["outcome"]["category"], told["trial"]["reviewer"]) == ("NotHate", "kim (operator)")
@@ -169,7 +170,7 @@ async def test_a_new_trial_hears_the_appeal_and_the_same_person_decides(database
         last = receiver.read(4, secret)["data"]
         assert (last["id"], last["category"], last["appeal"]["result"]) == (case["id"], "Religious", "upheld")
         assert APPEAL["reason"] not in str([message.body for message in messages])
-        assert (await client.get(f"/v1/appeals/{done['id']}")).json()["trial"]["post_id"] == record["post_id"]
+        assert (await get_json(client, f"/v1/appeals/{done['id']}", "trial"))["post_id"] == record["post_id"]
 
 
 async def test_two_reviewers_at_two_replicas_at_once_on_an_appeal(database: str) -> None:
@@ -198,7 +199,7 @@ async def test_two_reviewers_at_two_replicas_at_once_on_an_appeal(database: str)
         now = await tried(other, where)
         [counted] = [each.json() for each in got if each.status_code == 200]
         assert now["reviewer"] == counted["reviewer"]
-        record = (await one.get(at)).json()["record"]
+        record = await get_json(one, at, "record")
         assert len(record["appeals"]) == (0 if now["status"] == "tried" else 1)
 
 
@@ -217,7 +218,7 @@ async def test_a_new_trial_outlives_the_replica_that_it_was_ordered_from(
                 patched.setattr(client.app.state.replica.queued, "set", killed)  # type: ignore[attr-defined]
                 got = await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})
                 assert got.status_code == 500
-                assert (await client.get(where)).json()["status"] == "trying"
+                assert await get_json(client, where, "status") == "trying"
         async with serving(database, **COURT) as client:
             now = await tried(client, where)
             assert (now["status"], now["reviewer"], now["trial"]["category"]) == ("tried", "kim (operator)", "NotHate")
@@ -287,7 +288,7 @@ async def test_the_policy_of_the_decision_outlives_its_file(database: str, tmp_p
         serving(database, **ours) as client,
     ):
         at = await by_the_court(client, server)
-        sha = (await client.get(at)).json()["record"]["policy"]["sha"]
+        sha = (await get_json(client, at, "record"))["policy"]["sha"]
         where = await appealed(client, at)
         file.write_text(file.read_text().replace('name = "NotHate"', 'name = "Clean"'))
         await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})
@@ -297,7 +298,7 @@ async def test_the_policy_of_the_decision_outlives_its_file(database: str, tmp_p
         change = {"action": "change", "category": "NotHate", "note": "a song", "reviewer": "kim"}
         done = await client.post(f"{where}/decision", json=change)
         assert done.json()["result"] == "reversed", done.text
-        assert (await client.get(at)).json()["record"]["policy"]["sha"] == sha
+        assert (await get_json(client, at, "record"))["policy"]["sha"] == sha
 
 
 async def test_who_sees_what(database: str) -> None:
@@ -352,8 +353,7 @@ async def test_a_new_trial_goes_on_where_a_killed_process_left_it(database: str)
         return played(request)
 
     told = {"TRIBUNAL_MODEL": "openai:scripted"}
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(script) as server:
         async with started(database, "--takeover", "1", **told) as killed:
             where = await appealed(killed.client, await by_the_court(killed.client, server))
             ordered = await killed.client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})

@@ -1,4 +1,4 @@
-"""`tribunal appeals`, on the database of a service that runs."""
+"""`tribunal review appeals`, on the database of a service that runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tribunal.commands import app
 
 async def test_from_the_terminal(database: str) -> None:
     def run(*arguments: str) -> tuple[int, str]:
-        done = CliRunner().invoke(app, ["appeals", *arguments, "--database", database])
+        done = CliRunner().invoke(app, ["review", "appeals", *arguments, "--database", database])
         return done.exit_code, done.output
 
     async with (
@@ -25,21 +25,21 @@ async def test_from_the_terminal(database: str) -> None:
     ):
         at = await by_the_court(client, server)
         where = (await appealed(client, at)).rpartition("/")[2]
-        code, listed = await asyncio.to_thread(run, "list")
+        code, listed = await asyncio.to_thread(run)
         assert (code, listed.split()[:4]) == (0, [where, at.rpartition("/")[2], "appeal", "waiting"])
-        code, said = await asyncio.to_thread(run, "decide", where, "--reviewer", "kim", "--retry")
+        code, said = await asyncio.to_thread(run, where, "--reviewer", "kim", "--retry")
         assert (code, "a new trial is ordered" in said) == (0, True), said
         await tried(client, f"/v1/appeals/{where}")
-        code, shown = await asyncio.to_thread(run, "show", where)
+        code, shown = await asyncio.to_thread(run, where)
         assert "reason: It is a line of a song." in shown
         assert "its new trial: NotHate: no longer" in shown
-        other = ("decide", where, "--reviewer", "lee", "--uphold")
+        other = (where, "--reviewer", "lee", "--uphold")
         code, said = await asyncio.to_thread(run, *other)
         assert (code, "is kim (operator)'s, who ordered its new trial" in said) == (2, True), said
-        change = ("decide", where, "--reviewer", "kim", "--change", "NotHate", "--note", "a song")
+        change = (where, "--reviewer", "kim", "--change", "NotHate", "--note", "a song")
         code, said = await asyncio.to_thread(run, *change)
         assert (code, said.strip()) == (0, f"{where}: reversed: NotHate")
         assert (await client.get(at)).json()["record"]["explanation"] == "a song"
-        code, said = await asyncio.to_thread(run, "decide", where, "--reviewer", "kim", "--uphold", "--retry")
+        code, said = await asyncio.to_thread(run, where, "--reviewer", "kim", "--uphold", "--retry")
         assert (code, "give one of --uphold" in said) == (2, True)
-        assert (await asyncio.to_thread(run, "list", "--status", "decided"))[1].count(where) == 1
+        assert (await asyncio.to_thread(run, "--status", "decided"))[1].count(where) == 1

@@ -20,9 +20,9 @@ from sqlalchemy import delete, insert, select, update
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.test_checkpoints import COURT, UNSURE
 from tribunal.commands import app
 from tribunal.service.replica import keys
@@ -66,10 +66,9 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
         admin, review = [await keys.add_key(store, name, [name], keys.KeyLimits()) for name in ("admin", "review")]
         as_admin, as_review = ({"X-API-Key": key} for key in (admin, review))
         async with (
-            ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+            OpenAIServer(court_script(explicit=True, judge=UNSURE)),
             serving(database, **COURT) as client,
         ):
-            monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
             client.headers.update(as_admin)
             asked = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
             got = await client.post("/v1/judge?wait=60", json=asked, headers={"Idempotency-Key": "once"})
@@ -100,10 +99,10 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             assert (await client.delete(f"/v1/webhooks/{hook}")).is_success
             await keys.rotate_key(store, review.split("_")[1], overlap=60.0)
             await keys.revoke_key(store, review.split("_")[1])
-            found = (await client.get("/v1/audit", params={"limit": 1000})).json()["entries"]
-            of_case = (await client.get("/v1/audit", params={"subject": case})).json()["entries"]
+            found = await get_json(client, "/v1/audit", "entries", params={"limit": 1000})
+            of_case = await get_json(client, "/v1/audit", "entries", params={"subject": case})
             row = await stored(store, case)
-            end = (await client.get("/v1/audit/head")).json()
+            end = await get_json(client, "/v1/audit/head")
         told = [(each["who"], each["name"], each["kind"]) for each in found]
         machine = next(name for who, name, _ in told if who == "replica")
         alone = [refused_case, row_of_batch] = [
@@ -164,8 +163,8 @@ async def test_pages_and_filters(database: str) -> None:
     async with serving(database) as client, opened(database) as store:
         for number in range(5):
             await endpoints.add_webhook(store, f"https://example.com/{number}")
-        first = (await client.get("/v1/audit?limit=3")).json()
-        second = (await client.get("/v1/audit", params={"limit": 3, "after": first["next"]})).json()
+        first = await get_json(client, "/v1/audit?limit=3")
+        second = await get_json(client, "/v1/audit", params={"limit": 3, "after": first["next"]})
         assert [each["seq"] for each in first["entries"] + second["entries"]] == [1, 2, 3, 4, 5]
         assert second["next"] is None
         at = second["entries"][0]["at"]
@@ -173,7 +172,7 @@ async def test_pages_and_filters(database: str) -> None:
             ({"since": at}, [4, 5]), ({"until": at}, [1, 2, 3]), ({"kind": "key.made"}, []),
             ({"subject": first["entries"][1]["subject"]}, [2]),
         ):  # fmt: skip
-            found = (await client.get("/v1/audit", params=query)).json()["entries"]
+            found = await get_json(client, "/v1/audit", "entries", params=query)
             assert [each["seq"] for each in found] == seqs, query
         assert (await client.get("/v1/audit?kind=nonsense")).status_code == 400
 
@@ -199,7 +198,7 @@ async def test_nothing_is_done_that_cant_be_told(database: str) -> None:
         async with store.transaction() as connection:
             await connection.execute(delete(audit_head))
         assert (await client.post("/v1/judge?wait=5", json={"text": "Good morning!"})).status_code == 500
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
         assert "head of the log is gone" in str((await verify(store)).fault)
 
 
@@ -343,7 +342,7 @@ async def test_bytes_that_are_no_text_are_an_altered_entry(tmp_path: Any) -> Non
             await connection.exec_driver_sql("UPDATE audit SET details = CAST(X'7bff7d' AS TEXT)")
         assert "was altered" in str((await verify(store)).fault)
     async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
-        [entry] = (await client.get("/v1/audit")).json()["entries"]
+        [entry] = await get_json(client, "/v1/audit", "entries")
         assert entry["details"] is None
 
 
@@ -368,7 +367,7 @@ async def as_a_process(database: str, *words: str) -> tuple[int | None, str, str
 
 @pytest.mark.long
 async def test_the_command(database: str) -> None:
-    status, key, _ = await tribunal(database, "keys", "add", "desk", "--scope", "review")
+    status, key, _ = await tribunal(database, "service", "keys", "add", "desk", "--scope", "review")
     assert status == 0
     status, verified, _ = await tribunal(database, "audit", "verify")
     kept = re.search(r"[0-9a-f]{64}", verified)[0]

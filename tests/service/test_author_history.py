@@ -79,8 +79,8 @@ async def test_two_installations_have_no_hash_in_common(tmp_path: Path) -> None:
 async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: str, tmp_path: Path) -> None:
     async with serving(database, graph="baseline") as client:
         store: Store = client.app.state.replica.store  # type: ignore[attr-defined]
-        given = {"value": {"type": "STRING", "value": "by Coop"}, "userId": AUTHOR}
-        assert (await client.post("/v1/signals/coop", json=given)).status_code == 200
+        given = {"text": "by the service", "author": AUTHOR}
+        assert (await client.post("/v1/judge?wait=60", json=given)).status_code == 200
         posts = [{"text": f"row {number}", "user": AUTHOR, "note": "n"} for number in range(2)]
         batch = await sent(client, lines(*posts), columns=json.dumps({"author": "user"}))
         await ended(client, batch.headers["location"])
@@ -90,7 +90,7 @@ async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: s
         file.write_text("\n".join(json.dumps({"text": f"line {number}", "author": AUTHOR}) for number in range(2)))
         kept = ("--model", "rehearsal", "--keep", "--database", database)
         assert (await run("judge", "here", "--author", AUTHOR, *kept)).exit_code == 0
-        waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--review-rule", "all")
+        waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--set", "review_rule=all")
         assert waits.exit_code == 5, waits.output
         out = tmp_path / "out.jsonl"
         done = await run("batch", str(file), "--out", str(out), *kept, "--graph", "baseline")

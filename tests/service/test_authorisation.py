@@ -11,18 +11,15 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
-from tests.service.live import sqlite
+from tests.service.live import sqlite, with_routes
 from tests.service.test_checkpoints import COURT, UNSURE
 from tests.service.test_hostile import BODIES, some
 from tests.test_docs import DOCS, holds
-from tribunal.service.app import create_app
-from tribunal.service.dropins.callbacks import check_coop_signature
 from tribunal.service.replica import keys
 from tribunal.service.replica import webhooks as endpoints
-from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.engine import Store
 from tribunal.store.tables import deliveries
 
@@ -101,9 +98,6 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/moderations"): JUDGE,
     ("GET", "/v1/models"): JUDGE,
     ("GET", "/v1/models/{model}"): JUDGE,
-    ("POST", "/v1/signals/coop"): JUDGE,
-    ("POST", "/v1/coop/actions"): REVIEW,
-    ("POST", "/v1/label-studio/annotations"): REVIEW,
     ("GET", "/metrics"): only(audit=YES),
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
@@ -115,7 +109,7 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
 
 
 def test_every_route_stands_in_the_table() -> None:
-    contexts = iter_route_contexts(create_app(ServiceOptions()).routes)
+    contexts = iter_route_contexts(with_routes(True).routes)
     served = {(method, each.path) for each in contexts for method in each.methods or () if method != "HEAD"}
     served = {each for each in served if not str(each[1]).startswith("/desk")}  # which test_desk_door.py holds
     assert served == {(method, path.partition("?")[0]) for method, path in ROUTES}
@@ -183,18 +177,16 @@ async def test_each_key_opens_what_the_table_says(tmp_path: Path, monkeypatch: p
         await _opened(store, database, monkeypatch)
 
 
-async def _opened(store: Store, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def _opened(store: Store, database: str) -> None:
     made = {who: await keys.add_key(store, who, [who.partition(",")[0]], keys.KeyLimits()) for who in WHO[3:]}
     made |= {"wrong": f"{made['admin']}x", "revoked": await keys.add_key(store, "a", ["admin"], keys.KeyLimits())}
     await keys.revoke_key(store, made["revoked"].split("_")[1])
     clean = {"category": "NotHate", "explanation": "judge-words", "confidence": 0.9}
     script = court_script(explicit=True, judge=[UNSURE, clean])
     async with (
-        ScriptedServer(script) as server,
+        OpenAIServer(script) as server,
         serving(database, settings=COURT["settings"] | {"policy": "h-vli"}, second_opinions_of_court=1.0) as client,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        client.app.dependency_overrides[check_coop_signature] = lambda: None  # type: ignore[attr-defined]
         all_ = Made(client, store, made)
         for make in (all_.case, all_.batch, all_.webhook, all_.appeal):
             await make()
@@ -260,4 +252,7 @@ async def test_without_any_key_a_site_whose_name_was_pointed_here_gets_nothing(
         got = await client.get("/v1/cases", headers={"Host": host})
         assert got.status_code == status
         if status == 401:
-            assert "by a name other than localhost, give a key: tribunal keys add" in got.json()["error"]["message"]
+            assert (
+                "by a name other than localhost, give a key: tribunal service keys add"
+                in got.json()["error"]["message"]
+            )

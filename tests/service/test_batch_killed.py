@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.court import PATIENCE, court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent, table
 from tests.service.command import started
 from tests.service.conftest import serving
@@ -20,8 +20,7 @@ ROWS, DECIDED = 12, 5
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 async def test_another_replica_goes_on_with_the_rows(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with ScriptedServer(court_script(), latency=0.05) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(court_script(), latency=0.05) as server:
         monkeypatch.setenv("TRIBUNAL_MODEL", "openai:scripted")
         async with started(database, "--in-flight", "2", TRIBUNAL_MODEL="openai:scripted") as service:
             path = (await sent(service.client, posts(ROWS))).headers["location"]

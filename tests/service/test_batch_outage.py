@@ -10,6 +10,7 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request
 from tests.service.batched import ended, posts, sent, table
+from tests.service.conftest import get_json
 from tests.service.test_batch_turns import gated
 from tribunal.service.replica import outages
 
@@ -40,13 +41,13 @@ async def test_no_row_is_lost_to_an_outage(database: str) -> None:
     async with gated(database, model, settings={"attempts": 1}, in_flight=4) as client:
         batch = (await sent(client, posts(12))).json()
         address = f"/v1/batches/{batch['id']}"
-        while not (held := (await client.get(address)).json())["held"]:
+        while not (held := await get_json(client, address))["held"]:
             await asyncio.sleep(0.01)
         assert held["held"].startswith("no answer: ")
         assert "503" in held["held"]
         while model.refused < 8:  # one after the other
             await asyncio.sleep(0.01)
-        shown = (await client.get(address)).json()
+        shown = await get_json(client, address)
         assert (shown["finished"], shown["outcomes"].get("failure", 0)) == (None, 0)
         model.up = True
         await ended(client, address)
@@ -70,7 +71,7 @@ async def test_a_batch_that_is_cancelled_in_an_outage_comes_to_an_end(database: 
     async with gated(database, Down(after=2), settings={"attempts": 1}, in_flight=4) as client:
         batch = (await sent(client, posts(6))).json()
         address = f"/v1/batches/{batch['id']}"
-        while not (await client.get(address)).json()["held"]:
+        while not await get_json(client, address, "held"):
             await asyncio.sleep(0.01)
         await client.post(f"{address}/cancel")
         assert (await ended(client, address))["status"] == "cancelled"

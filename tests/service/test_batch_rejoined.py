@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import serving
 
@@ -40,8 +39,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suffix: str) -> None:
     posts, out = tmp_path / "posts.csv", tmp_path / f"out{suffix}"
     posts.write_text("id,text,note\na,post-one,x\nb,post-two,=1+1\nc,post-three,z\n")
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         asked = (
             "batch", str(posts), "--out", str(out), "--graph", "tribunal", "--review", "--model", "openai:scripted",
         )  # fmt: skip
@@ -84,10 +82,9 @@ async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suff
 
 async def test_the_services_results_carry_what_people_decided(database: str) -> None:
     async with (
-        ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+        OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server,
         serving(database, settings={"model": "openai:scripted"}) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         posts = lines({"id": "a", "text": "post-one"}, {"id": "b", "text": "post-two"})
         made = await sent(client, posts, graph="tribunal", settings='{"review": true}')
         assert made.status_code == 202, made.text

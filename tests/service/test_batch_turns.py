@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,9 +12,10 @@ import pytest
 from sqlalchemy import update
 
 from tests.court import PATIENCE, court_script
-from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
-from tests.service.batched import ended, lines, posts, sent, table
-from tests.service.conftest import serving
+from tests.doubles import Fault, Reply, Request, Script
+from tests.openai_server import OpenAIServer
+from tests.service.batched import ended, posts, sent, table
+from tests.service.conftest import get_json, serving
 from tests.service.live import key_of
 from tribunal.cases.case_store import CaseStore
 from tribunal.schema import Record
@@ -50,8 +50,7 @@ class Gate:
 
 @asynccontextmanager
 async def gated(database: str, gate: Script | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    async with ScriptedServer(gate or court_script()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(gate or court_script()) as server:
         settings = {"model": "openai:scripted", **options.pop("settings", {})}
         async with serving(database, settings=settings, graph="baseline", **options) as client:
             client.model = server  # type: ignore[attr-defined]
@@ -65,7 +64,7 @@ async def test_single_posts_come_first(database: str) -> None:
         await gate.come(2)
         single = await client.post("/v1/judge?wait=30", json={"text": "Good night!"})
         assert (single.status_code, single.json()["outcome"]) == (200, "verdict")
-        seen = (await client.get(f"/v1/batches/{made['id']}")).json()
+        seen = await get_json(client, f"/v1/batches/{made['id']}")
         assert seen["rows"] == {"waiting": 4, "running": 2, "done": 0, "cancelled": 0}
         early = await client.get(f"/v1/batches/{made['id']}/results")
         assert (early.status_code, early.json()["error"]["kind"]) == (409, "conflict")
@@ -97,7 +96,7 @@ async def test_what_waits_is_cancelled_and_what_is_decided_stays(database: str) 
         assert all("cancelled" in row["explanation"] for row in found[2:])
         assert (await client.delete(path)).status_code == 204
         assert (await client.get(f"{path}/results")).status_code == 404
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 async def test_a_batch_stops_when_its_keys_budget_is_spent(database: str) -> None:
@@ -105,7 +104,7 @@ async def test_a_batch_stops_when_its_keys_budget_is_spent(database: str) -> Non
     mine = {"X-API-Key": key}
     async with gated(database, in_flight=1) as client:
         path = f"/v1/batches/{(await sent(client, posts(4), headers=mine)).json()['id']}"
-        while (seen := (await client.get(path, headers=mine)).json())["status"] != "held":
+        while (seen := await get_json(client, path, headers=mine))["status"] != "held":
             await asyncio.sleep(0.05)
         assert "this key's calls of today are spent: 2 of 2" in seen["held"]
         assert seen["held_until"] > seen["created"]
@@ -131,7 +130,7 @@ async def test_a_batch_of_a_revoked_key_stops(database: str) -> None:
         await revoke_key(store, key.split("_")[1])
         await store.close()
         gate.open()
-        while (seen := (await client.get(path, headers={"X-API-Key": auditor})).json())["status"] != "held":
+        while (seen := await get_json(client, path, headers={"X-API-Key": auditor}))["status"] != "held":
             await asyncio.sleep(0.05)
         assert (seen["rows"]["done"], seen["rows"]["waiting"], "revoked" in seen["held"]) == (1, 2, True)
 
@@ -157,8 +156,8 @@ async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> Non
         found = await table(client, batch_id, "jsonl")
         record = Record.model_validate({name: found[0][name] for name in Record.model_fields if name in found[0]})
         assert not await late.finish(held[0], record)  # what it still writes doesn't count
-        assert [each["id"] for each in (await client.get("/v1/batches")).json()["batches"]] == [batch_id]
-        assert len((await client.get("/v1/cases")).json()["cases"]) == 5
+        assert [each["id"] for each in await get_json(client, "/v1/batches", "batches")] == [batch_id]
+        assert len(await get_json(client, "/v1/cases", "cases")) == 5
     await store.close()
 
 
@@ -175,17 +174,6 @@ async def test_too_many_rows_wait(database: str) -> None:
         assert (await sent(client, posts(1))).status_code == 202
 
 
-async def test_a_row_that_cannot_be_taken_in_is_a_failure_among_the_others(database: str) -> None:
-    async with gated(database) as client:
-        rows = lines({"text": "hi"}, {"text": "Good morning to you!"})
-        got = await sent(client, rows, settings='{"max_text": 5}')
-        seen = await ended(client, got.headers["location"])
-        assert (seen["status"], seen["outcomes"]) == ("done", {"verdict": 1, "failure": 1})
-        wrong = (await table(client, seen["id"], "jsonl"))[1]
-        assert (wrong["outcome"], wrong["fault"]["kind"], wrong["calls"]) == ("failure", "input", [])
-        assert wrong["explanation"].startswith("text: 20 characters: over the 5")
-
-
 async def test_what_is_not_to_be_kept_goes_after_a_while(database: str) -> None:
     async with gated(database, batch_forgotten=0) as client:
         kept = (await sent(client, posts(1))).json()
@@ -194,4 +182,4 @@ async def test_what_is_not_to_be_kept_goes_after_a_while(database: str) -> None:
             while (await client.get(path)).status_code != 404:
                 await asyncio.sleep(0.05)
         await ended(client, f"/v1/batches/{kept['id']}")
-        assert [case["batch_id"] for case in (await client.get("/v1/cases")).json()["cases"]] == [kept["id"]]
+        assert [case["batch_id"] for case in await get_json(client, "/v1/cases", "cases")] == [kept["id"]]

@@ -7,7 +7,7 @@ import re
 from sqlalchemy import update
 
 from tests.service.at_desk import ALL, Somebody, post, somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
@@ -60,18 +60,18 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         [entry] = [row for row in await audit_log.page(store, subject=fine) if row["kind"] == "case.answered"]
         details = audit_log.readable(entry)["details"]
         assert (details["action"], details["blind"], details["court"]) == ("accept", True, "NotHate")
-        figures = (await client.get("/v1/figures")).json()["desk"]
+        figures = await get_json(client, "/v1/figures", "desk")
         assert (figures["blind"]["pairs"], figures["blind"]["raw"]) == (2, 0.5)
         assert (figures["all"]["cases"], figures["undone"]) == (2, 0)
         await post(client, "It rains.", post_id="p-2")
         await kim.send(at="/next")
         await kim.send("ask", at="/cases/", question="Who is meant?")
-        asked = (await client.get("/v1/figures")).json()["desk"]["all"]
+        asked = (await get_json(client, "/v1/figures", "desk"))["all"]
         assert asked["cases"] == 2, "a question to the model decides nothing"
         await kim.get(f"/desk/cases/{fine}")
         undone = await kim.send(at="/undo")
         assert "Accept: NotHate" in undone.words, "whoever has undone a decision has seen the verdict"
-        figures = (await client.get("/v1/figures")).json()["desk"]
+        figures = await get_json(client, "/v1/figures", "desk")
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
         board = await kim.get("/desk/board")
         assert "Decided before seeing the model's verdict: 1 case, 0.0 % agree with it" in board.words
@@ -82,10 +82,10 @@ async def test_a_key_that_decides_is_told_no_verdict_before(database: str) -> No
         judge, review = [{"X-API-Key": await key_of(database, scope)} for scope in ("judge", "review")]
         asked = await client.post("/v1/judge?wait=60", json={"text": HATE}, headers=judge)
         at = f"/v1/cases/{asked.headers['tribunal-case']}"
-        assert (await client.get(at, headers=judge)).json()["record"]["review"]["court"]["category"], "it asked for it"
+        assert (await get_json(client, at, "record", headers=judge))["review"]["court"]["category"], "it asked for it"
         seen = [
-            (await client.get(at, headers=review)).json(),
-            (await client.get("/v1/cases?outcome=pending", headers=review)).json()["cases"][0],
+            await get_json(client, at, headers=review),
+            (await get_json(client, "/v1/cases?outcome=pending", "cases", headers=review))[0],
             (await client.post(f"{at}/claim", json={}, headers=review)).json(),
         ]
         for case in seen:
@@ -126,28 +126,3 @@ async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:
         assert (await kim.get("/desk/queue")).tree.get("class") == "blurred"
         await kim.get("/desk/help")
         assert (await kim.send(at="/blur")).tree.get("class") is None
-
-
-async def shout(text: str, source: str | None, target: str) -> str:
-    """A translator, as an operator may have one."""
-    if "rains" in text:
-        raise OSError("a secret of the translator's")
-    return f"{text.upper()} ({source} to {target})"
-
-
-async def test_a_post_is_translated_on_request_and_a_fault_is_a_line(database: str) -> None:
-    options = {**ALL, "desk_translator": "tests.service.test_blind:shout", "desk_language": "ko"}
-    async with serving(database, **options) as client:
-        await post(client, FINE, post_id="p-0", language="en")
-        rain = (await post(client, "It rains.", post_id="p-1"))["id"]
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await kim.send(at="/next")
-        assert "Machine translation" not in kim.page.words
-        seen = await kim.send("translate", at="/cases/")
-        assert "Machine translation (nobody has checked it) GOOD MORNING, DEAR NEIGHBOURS. (en to ko)" in seen.words
-        assert FINE in seen.words
-        await kim.get(f"/desk/cases/{rain}")
-        failed = await kim.send("translate", at="/cases/")
-        assert failed.wrong == "Translation: failed (OSError)."
-        assert "secret" not in failed.words

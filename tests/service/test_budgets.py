@@ -16,7 +16,7 @@ from sqlalchemy import select, update
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import run
 from tests.service.fleet import fleet
 from tests.service.live import key_of
@@ -103,7 +103,7 @@ async def test_retries_and_re_asks_are_calls_of_the_budget(database: str) -> Non
     key = {"X-API-Key": await key_of(database, "judge", daily_calls=3)}
     async with court(database, broken, graph="baseline", settings={"attempts": 20}) as (server, [client]):
         case = (await client.post("/v1/judge", json=POST, headers=key)).headers["location"]
-        while not (held := (await client.get(case, headers=key)).json()["held"]):
+        while not (held := await get_json(client, case, "held", headers=key)):
             await asyncio.sleep(0.02)
         assert server.served == 3
         assert (await client.post("/v1/judge", json=POST, headers=key)).status_code == 429
@@ -137,7 +137,7 @@ async def test_money_is_reserved_by_the_dearest_token(database: str, tmp_path: A
         assert server.served
         assert refused
         assert "this key's money of today are spent" in refused[0].text
-        seen = (await client.get("/v1/usage", headers=key)).json()
+        seen = await get_json(client, "/v1/usage", headers=key)
         [today] = seen["days"]
         assert 0 < today["spent"]["money"] <= 30
         assert (today["reserved"]["money"], seen["limits"]["money"]) == (pytest.approx(0, abs=1e-6), 30)
@@ -149,7 +149,7 @@ async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> 
         path = f"/v1/batches/{(await sent(client, posts(12), headers=key)).json()['id']}"
         several = {"input": [f"post {n}" for n in range(8)]}
         await asyncio.gather(*(client.post("/v1/moderations", json=several, headers=key) for _ in range(3)))
-        while (seen := (await client.get(path, headers=key)).json())["status"] != "held":
+        while (seen := await get_json(client, path, headers=key))["status"] != "held":
             await asyncio.sleep(0.02)
         assert seen["held_until"] > time.time()
         assert server.served <= 5
@@ -245,7 +245,7 @@ async def test_a_key_sees_what_it_has_spent_and_an_admin_sees_everybodys(databas
     async with court(database, model) as (server, [client]):
         asked = asyncio.create_task(client.post("/v1/judge?wait=60", json=POST, headers={"X-API-Key": key}))
         await model.come.wait()
-        [today] = (await client.get("/v1/usage", headers={"X-API-Key": key})).json()["days"]
+        [today] = await get_json(client, "/v1/usage", "days", headers={"X-API-Key": key})
         assert (today["spent"]["calls"], today["reserved"]["calls"]) == (0, 30)
         model.free.set()
         assert (await asked).status_code == 200
@@ -253,7 +253,7 @@ async def test_a_key_sees_what_it_has_spent_and_an_admin_sees_everybodys(databas
             yesterday = {"key_id": key.split("_")[1], "period": "2020-01-01", "calls": 3, "requests": 0}
             await connection.execute(usage.insert().values(**yesterday))
         whose = f"key={key.split('_')[1]}&days=400"
-        seen = (await client.get(f"/v1/usage?{whose}", headers={"X-API-Key": admin})).json()
+        seen = await get_json(client, f"/v1/usage?{whose}", headers={"X-API-Key": admin})
         assert seen["limits"] == {"calls": 30, "tokens": None, "money": None}
         assert seen["ends"] > time.time()
         [today] = seen["days"]
@@ -279,11 +279,11 @@ def test_the_calls_of_a_trial_are_those_of_the_docs() -> None:
 
 
 async def test_a_priority_is_given_and_shown_at_the_terminal(database: str) -> None:
-    said = await run("keys", "add", "shop", "--scope", "judge", "--priority", "2", "--database", database)
+    said = await run("service", "keys", "add", "shop", "--scope", "judge", "--priority", "2", "--database", database)
     assert said.exit_code == 0, said.output
-    listed = await run("keys", "list", "--database", database)
+    listed = await run("service", "keys", "list", "--database", database)
     assert "no limits  priority 2" in listed.output
-    wrong = await run("keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
+    wrong = await run("service", "keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
     assert (wrong.exit_code, "priority" in wrong.output) == (2, True)
 
 

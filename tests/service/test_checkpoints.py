@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import signal
 from typing import Any
 
@@ -14,7 +13,8 @@ import pytest
 from sqlalchemy import text
 
 from tests.court import court_script, part
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tests.service.command import started
 from tests.service.conftest import serving
 from tribunal.cases import checkpoints
@@ -73,8 +73,7 @@ async def written(database: str, case_id: str, calls: int) -> None:
 async def test_a_trial_goes_on_where_a_killed_replica_left_it(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     court = Court()
     monkeypatch.setenv("TRIBUNAL_MODEL", "openai:scripted")
-    async with ScriptedServer(court) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court):
         async with started(database, "--takeover", "1", TRIBUNAL_MODEL="openai:scripted") as killed:
             location = (await killed.client.post("/v1/judge", json=POST)).headers["location"]
             await court.reached.wait()
@@ -92,8 +91,7 @@ async def test_a_trial_goes_on_where_a_killed_replica_left_it(database: str, mon
 
 async def test_what_is_written_after_a_takeover_does_not_count(database: str) -> None:
     court = Court()
-    async with ScriptedServer(court) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court):
         store = await Store.open(database)
         slow, other = CaseStore(store, "slow", 3.0), CaseStore(store, "other", 3.0)
         new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
@@ -118,8 +116,7 @@ async def test_what_is_written_after_a_takeover_does_not_count(database: str) ->
 
 @pytest.mark.long
 async def test_a_trial_that_is_over_leaves_nothing_to_the_collector(sqlite: str) -> None:
-    async with ScriptedServer(court_script(explicit=True)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True)):
         store = await Store.open(sqlite)
         caseload = CaseStore(store, "r1", 3.0)
         new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
@@ -138,8 +135,7 @@ async def test_a_trial_that_is_over_leaves_nothing_to_the_collector(sqlite: str)
 
 async def test_what_must_not_be_kept_has_no_checkpoint_and_waits_for_nobody(database: str) -> None:
     judge = {**UNSURE}
-    async with ScriptedServer(court_script(explicit=True, judge=judge)) as server, serving(database, **COURT) as client:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=judge)), serving(database, **COURT) as client:
         asked = {**POST, "keep": False, "settings": {"review": True}}
         record = (await client.post("/v1/judge?wait=60", json=asked)).json()
         assert (record["outcome"], record["thread"]) == ("verdict", None)
@@ -178,7 +174,7 @@ async def test_tables_of_another_version_are_refused_and_brought_up_to_date(data
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("DELETE FROM checkpoint_migrations WHERE v = 9")
         connection.execute("ALTER TABLE checkpoint_writes DROP COLUMN task_path")
-    with pytest.raises(BadInput, match=r"tables of checkpoints are of version 8, .* run tribunal migrate"):
+    with pytest.raises(BadInput, match=r"tables of checkpoints are of version 8, .* run tribunal service migrate"):
         await Store.open(database)
     upgrade(database)
     await (await Store.open(database)).close()

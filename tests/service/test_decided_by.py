@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 from tests.service.receiving import receiving
 from tests.service.test_webhooks import AT_ONCE, added, judged
@@ -23,11 +22,10 @@ async def test_messages_and_exports_say_who_decided(database: str, tmp_path: Pat
     judge = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
     settings = {"model": "openai:scripted", "review": True}
     async with (
-        ScriptedServer(court_script(explicit=True, judge=judge)) as server,
+        OpenAIServer(court_script(explicit=True, judge=judge)),
         receiving() as receiver,
         serving(database, **AT_ONCE, settings=settings, graph="tribunal") as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         hook = await added(client, receiver, events=["case.pending", "case.decided", "appeal.decided"])
         judged_alone = {"text": "post-words", "graph": "tribunal", "settings": {"review": False, "threshold": 0.75}}
         await client.post("/v1/judge?wait=60", json=judged_alone)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.service.at_desk import ALL, Somebody, post, somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tribunal.commands import app
 from tribunal.schema import JSON
 from tribunal.service.replica import near_copies
@@ -39,7 +39,7 @@ def ticked(who: Somebody) -> dict[str, bool]:
 
 
 async def state_of(client: httpx.AsyncClient, case_id: str) -> str:
-    case: JSON = (await client.get(f"/v1/cases/{case_id}")).json()
+    case: JSON = await get_json(client, f"/v1/cases/{case_id}")
     return "decided" if case["status"] == "queued" else str(case["record"]["outcome"])
 
 
@@ -160,7 +160,7 @@ async def test_the_api_and_the_terminal_take_the_filters_of_the_queue(database: 
         )
 
         async def found(**asked: str) -> set[str]:
-            over_http = (await client.get("/v1/cases", params={"outcome": "pending", **asked})).json()["cases"]
+            over_http = await get_json(client, "/v1/cases", "cases", params={"outcome": "pending", **asked})
             options = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", value)]
             for command in ("cases", "review"):
                 ran = await asyncio.to_thread(
@@ -195,5 +195,5 @@ async def test_a_decision_names_clauses_of_the_policy_and_no_others(database: st
         assert "9.9" in refused.wrong
         assert refused.value("clauses") == "1.2, 9.9"
         await kim.send("change", at="/cases/", **{**typed, "clauses": "1.2"})
-        got = (await client.get(f"/v1/cases/{case}")).json()["record"]
+        got = await get_json(client, f"/v1/cases/{case}", "record")
         assert (got["category"], got["clauses"], got["review"]["clauses"]) == ("hate", ["1.2"], ["1.2"])

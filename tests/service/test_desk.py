@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import httpx
@@ -12,9 +11,10 @@ from sqlalchemy import event, update
 from sqlalchemy.engine import Engine
 
 from tests.court import court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import ALL, Somebody, post, somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tribunal.prompts.policy import load_policy
 from tribunal.service.replica import case_queries
 from tribunal.store import audit as audit_log
@@ -56,7 +56,7 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
         done = await kim.send("accept", note="as I see it")
         assert (kim.case, done.heading) == (second["id"], "Post p-2")
         assert done.said == f"Accepted the model's verdict on {first['id']}."
-        record = (await client.get(f"/v1/cases/{first['id']}")).json()["record"]
+        record = await get_json(client, f"/v1/cases/{first['id']}", "record")
         assert (record["outcome"], record["review"]["reviewer"], record["review"]["note"]) == (
             "verdict", "kim (operator)", "as I see it",
         )  # fmt: skip
@@ -66,7 +66,7 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
         done = await kim.send("change", category="NotHate", note="a quotation")
         assert done.heading == "Queue"
         assert "No cases" in done.words
-        record = (await client.get(f"/v1/cases/{second['id']}")).json()["record"]
+        record = await get_json(client, f"/v1/cases/{second['id']}", "record")
         assert (record["category"], record["explanation"]) == ("NotHate", "a quotation")
     assert await told(database, second["id"]) == [
         "case.taken_in", "case.pending", "case.claimed kim (operator)", "case.answered kim (operator)",
@@ -88,7 +88,7 @@ async def test_a_reason_of_the_policy_stands_for_an_empty_note_in_the_author_s_l
         [racist] = page.tree.xpath("//select[@id='canned']/optgroup[@label='Racist']/option")
         assert (racist.text[:12], racist.get("value")[:12]) == ("An attack on", "Ein Angriff "), "its clause"
         await kim.send("change", category="NotHate", canned=theirs[1])
-        record = (await client.get(f"/v1/cases/{case['id']}")).json()["record"]
+        record = await get_json(client, f"/v1/cases/{case['id']}", "record")
         assert (record["category"], record["explanation"]) == ("NotHate", theirs[1])
 
 
@@ -125,7 +125,7 @@ async def test_ask_skip_and_note(database: str) -> None:
 
 async def tried_again(client: httpx.AsyncClient, case_id: str) -> None:
     """Wait until a case waits again."""
-    while (now := (await client.get(f"/v1/cases/{case_id}")).json())["status"] != "done":
+    while (now := await get_json(client, f"/v1/cases/{case_id}"))["status"] != "done":
         await asyncio.sleep(0.02)
     assert now["record"]["outcome"] == "pending"
 
@@ -164,8 +164,7 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         return next(each for words, each in courts.items() if words in request.text)(request)
 
     settings = {"model": "openai:scripted", "review": True, "review_rule": ["all"]}
-    async with ScriptedServer(court) as server, serving(database, settings=settings, graph="tribunal") as client:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court), serving(database, settings=settings, graph="tribunal") as client:
         for number, language in enumerate(["en", "en", "ko"]):
             await post(client, f"post {number}", post_id=f"p-{number}", language=language)
         store = client.app.state.replica.store  # type: ignore[attr-defined]
@@ -250,7 +249,7 @@ async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
         assert (await kim.send("accept")).heading == "Post p-1"
         assert (await kim.send("accept")).heading == "Time for a break"
         assert "2 hard cases in a row" in kim.page.words
-        assert (await client.get("/v1/cases?outcome=pending")).json()["cases"][0]["claim"] is None
+        assert (await get_json(client, "/v1/cases?outcome=pending", "cases"))[0]["claim"] is None
         assert (await kim.send(at="/break")).heading == "Post p-2"
         assert (await kim.send("accept")).heading == "Queue"
 
@@ -261,7 +260,7 @@ async def test_search_finds_what_was_meant(database: str) -> None:
         words = ["Grüße aus Köln", "100% of it", "100 of it", 'say "hi" \\ there', "혐오 표현"]
         for number, each in enumerate(words):
             await post(client, each, post_id=f"p-{number}")
-        mine = (await client.get("/v1/cases?outcome=pending")).json()["cases"][-1]["id"]
+        mine = (await get_json(client, "/v1/cases?outcome=pending", "cases"))[-1]["id"]
         await client.post(f"/v1/cases/{mine}/decision?wait=60", json={"action": "accept", "reviewer": "kim"})
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(named="lee")
@@ -309,7 +308,7 @@ async def test_twenty_reviewers_at_two_replicas(database: str) -> None:
         await asyncio.gather(*(works(*each) for each in enumerate(people)))
         assert sorted(case for case, _ in did) == sorted(posted), "none twice, and none left"
         for case, words in did:
-            record = (await one.get(f"/v1/cases/{case}")).json()["record"]
+            record = await get_json(one, f"/v1/cases/{case}", "record")
             assert (record["outcome"], record["explanation"]) == ("verdict", words)
     for case in posted:
         assert [each.split()[0] for each in await told(database, case)].count("case.answered") == 1
@@ -339,5 +338,5 @@ async def test_two_press_the_same_button_at_once(database: str) -> None:
         sent = await asyncio.gather(*changes)
         assert [at for at, page in enumerate(sent) if not page.wrong] == [number]
         assert all(page.value("note") == words[at] for at, page in enumerate(sent) if at != number)
-        record = (await one.get(f"/v1/cases/{case['id']}")).json()["record"]
+        record = await get_json(one, f"/v1/cases/{case['id']}", "record")
         assert record["explanation"] == f"r{number}"

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 from sqlalchemy import update
 
 from tests.service.at_desk import ALL, HERE, Somebody, post, somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of, listening
 from tests.service.live import sqlite as made
 from tribunal.errors import BadInput
@@ -119,7 +119,7 @@ async def test_what_escalates_is_the_leads(database: str) -> None:
         assert "it may be about a court case" in lead.page.words
         assert "kim (a) escalated it" in lead.page.words
         await lead.send("accept")
-        record = (await client.get(f"/v1/cases/{case['id']}", headers={"X-API-Key": made["lead"]})).json()["record"]
+        record = await get_json(client, f"/v1/cases/{case['id']}", "record", headers={"X-API-Key": made["lead"]})
         assert (record["outcome"], record["review"]["reviewer"]) == ("verdict", "mia (a)")
 
 
@@ -185,7 +185,7 @@ async def test_a_form_of_elsewhere_does_nothing(database: str) -> None:
         assert "access-control-allow-origin" not in read.headers
         rebound = await kim.client.get("/desk/queue", headers={"Host": "evil.example"})
         assert rebound.headers["location"].endswith("/desk/sign-in?next=%2Fqueue")
-        assert (await client.get(f"/v1/cases/{case['id']}")).json()["claim"] is None
+        assert await get_json(client, f"/v1/cases/{case['id']}", "claim") is None
 
 
 async def test_what_a_page_says_to_the_browser(database: str) -> None:
@@ -260,9 +260,7 @@ async def test_a_trusted_proxy_says_who_it_is(tmp_path: Path) -> None:
         )
         assert claimed.status_code == 303, claimed.text
         audit = await key_of(database, "audit")
-        told = (
-            await client.get(f"/v1/audit?subject={case['id']}&kind=case.claimed", headers={"X-API-Key": audit})
-        ).json()
+        told = await get_json(client, f"/v1/audit?subject={case['id']}&kind=case.claimed", headers={"X-API-Key": audit})
         assert [(each["who"], each["name"]) for each in told["entries"]] == [("person", "kim@example.com")]
     proxied["desk_proxy"] = "192.0.2.1,2001:db8::/32"
     async with listening(database, **ALL, **proxied) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:

@@ -136,7 +136,7 @@ async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(datab
     async with courtroom(database) as (client, _):
         await decided(client, None, text="post-one")
         await decided(client, "Racist", text="post-two")
-    printed = await run("dsa", "mapping")
+    printed = await run("dsa", "statements", "--example-mapping")
     mapping = tmp_path / "mapping.toml"
     mapping.write_text(printed.stdout + '[category.Racist]\nsource_identity = "somebody"\n')
     wrong = await make(database, tmp_path / "out", "--mapping", str(mapping), told=())
@@ -333,7 +333,7 @@ async def test_a_case_that_an_appeal_turned_to_hateful_is_of_the_time_of_the_app
 async def test_an_erased_case_is_told_of_without_its_words(database: str, tmp_path: Path) -> None:
     async with courtroom(database) as (client, _):
         case = await decided(client, None, text="post-one")
-    erased = await run("forget", "--case", case, "--yes", "--database", database)
+    erased = await run("cases", "forget", "--case", case, "--yes", "--database", database)
     assert erased.exit_code == 0, erased.output
     done = await make(database, tmp_path / "out", "--explanations")
     assert done.exit_code == 0, done.output
@@ -349,7 +349,7 @@ async def test_what_is_erased_before_it_was_sent_is_not_sent(
     async with courtroom(database) as (client, _):
         case = await decided(client, None, text="post-one")
     await make(database, tmp_path / "out", "--explanations")
-    erased = await run("forget", "--case", case, "--yes", "--database", database)
+    erased = await run("cases", "forget", "--case", case, "--yes", "--database", database)
     assert erased.exit_code == 0, erased.output
     async with register() as fake:
         done = await run("dsa", "send", "--to", fake.url, "--database", database, "--json")

@@ -11,8 +11,9 @@ from sqlalchemy import select, update
 
 from tests.cases.letters import CUE, FRENCH, POST, VERDICT, Page, is_explainer, told
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.command import Service, started
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tribunal.errors import BadInput
 from tribunal.notices.mapping import example_mapping
 from tribunal.service.replica import keys
@@ -24,20 +25,17 @@ PRICES = '["openai:scripted"]\ninput = 1.0\noutput = 2.0\n'
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-async def test_a_case_is_explained_in_the_form_that_is_asked_for(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, tmp_path: Path) -> None:
     prices, mapping = tmp_path / "prices.toml", tmp_path / "mapping.toml"
     prices.write_text(PRICES, "utf-8")
     mapping.write_text(example_mapping(), "utf-8")
     async with (
-        ScriptedServer(told(FRENCH, judge=ONE_GROUND)) as server,
+        OpenAIServer(told(FRENCH, judge=ONE_GROUND)) as server,
         serving(database, graph="arcade", settings=COURT, prices=prices, mapping=mapping) as client,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
-        held = (await client.get(at)).json()
+        held = await get_json(client, at)
         assert (held["told_to"], held["case"], held["outcome"]) == ("auditor", got.headers["tribunal-case"], "verdict")
         assert held["cost"]["money"].endswith("by the price table")
         assert held["decided"][0]["at"].endswith("UTC")
@@ -54,9 +52,11 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(
         asked_for = len(server.requests)
         notice = await client.get(at, params={"for": "poster", "language": "de"})
         assert (notice.json()["told_to"], notice.headers["tribunal-explanation"]) == ("poster", "fixed")
-        assert notice.json()["sections"][0]["lines"][0]["text"] == "Wir haben Ihren Beitrag entfernt."
+        assert notice.json()["measures"] == ["DECISION_VISIBILITY_CONTENT_REMOVED"]
+        german = await client.get(at, params={"for": "poster", "language": "de", "format": "html"})
+        assert "Wir haben Ihren Beitrag entfernt." in Page(german.text).text
         assert len(server.requests) == asked_for, "the policy is translated, so no model is asked"
-        plain = (await client.get(at, params={"for": "poster", "language": "fr"})).json()
+        plain = await get_json(client, at, params={"for": "poster", "language": "fr"})
         assert (plain["told_to"], plain["text"], plain["source"]) == ("poster", FRENCH["text"], "written")
         assert [is_explainer(request) for request in server.requests[asked_for:]] == [True]
         wrong = await client.get(at, params={"language": "ko"})
@@ -66,15 +66,14 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(
         assert (await client.get("/v1/cases/case-1/explanation")).status_code == 404
 
 
-async def test_who_asks_for_the_words_pays_for_them(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_asks_for_the_words_pays_for_them(database: str) -> None:
     async with opened(database) as store:
         own = await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=5))
         other = await keys.add_key(store, "b", ["judge"], keys.KeyLimits())
         async with (
-            ScriptedServer(told(FRENCH, judge=ONE_GROUND)) as server,
+            OpenAIServer(told(FRENCH, judge=ONE_GROUND)),
             serving(database, graph="arcade", settings=COURT) as client,
         ):
-            monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
             got = await client.post("/v1/judge?wait=60", json={"text": POST}, headers={"X-API-Key": own})
             at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
             assert (await client.get(at, headers={"X-API-Key": other})).status_code == 404
@@ -98,7 +97,7 @@ async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database:
         told_to = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
 
         async def account(service: Service) -> tuple[int, int]:
-            today = (await service.client.get("/v1/usage", headers=key)).json()["days"][0]
+            today = (await get_json(service.client, "/v1/usage", "days", headers=key))[0]
             return today["spent"]["calls"], today["reserved"]["calls"]
 
         async with started(database, *options, **told_to) as first:
@@ -119,9 +118,7 @@ async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database:
                 assert (await second.client.get(at, headers=key)).status_code == 429
 
 
-async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(sqlite: str) -> None:
     over, court = asyncio.Event(), told(judge=ONE_GROUND)
 
     async def slow(request: Request) -> Reply | Fault:
@@ -129,14 +126,13 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
         answer: Reply | Fault = court(request)
         return answer
 
-    async with ScriptedServer(slow) as server, serving(sqlite, graph="arcade", settings=COURT) as client:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(slow), serving(sqlite, graph="arcade", settings=COURT) as client:
         case = (await client.post("/v1/judge", json={"text": POST})).json()["id"]
         at = f"/v1/cases/{case}/explanation"
         shown = await client.get(at)
         assert (shown.status_code, "has no outcome yet" in shown.text) == (409, True)
         over.set()
-        while (await client.get(f"/v1/cases/{case}")).json()["status"] != "done":
+        while await get_json(client, f"/v1/cases/{case}", "status") != "done":
             await asyncio.sleep(0.01)
         assert "rats, all Muslims" in (await client.get(at)).text
         assert (await client.delete(f"/v1/cases/{case}/words")).json()["erased"] == 1
@@ -147,13 +143,12 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
 
 
 async def test_a_decision_that_states_no_reason_is_a_conflict_for_its_author_and_a_mapping_is_read_at_the_start(
-    sqlite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite: str, tmp_path: Path
 ) -> None:
     async with (
-        ScriptedServer(told(judge=ONE_GROUND, indictment={"cues": [CUE]})) as server,
+        OpenAIServer(told(judge=ONE_GROUND, indictment={"cues": [CUE]})),
         serving(sqlite, graph="arcade", settings=COURT) as client,
     ):
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         case = got.headers["tribunal-case"]
         async with opened(sqlite) as store, store.transaction() as connection:

@@ -18,6 +18,7 @@ from tests.commands.test_run_faults import ANSWER, process
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.command import started
+from tests.service.conftest import get_json
 from tests.service.live import key_of
 from tests.service.test_runbook import TOOLS, Operator
 from tribunal.commands import app
@@ -86,16 +87,18 @@ async def test_what_the_service_has_decided_waits_for_room_and_is_written_once(d
             may_answer.set()
             while service.stderr().count("asked again: database or disk is full") < len(taken):
                 await asyncio.sleep(0.05)
-            assert {(await client.get(each)).json()["status"] for each in taken} == {"running"}
-            told_off = await asyncio.to_thread(CliRunner().invoke, app, ["keys", "add", "shop", "--scope", "judge"])
+            assert {await get_json(client, each, "status") for each in taken} == {"running"}
+            told_off = await asyncio.to_thread(
+                CliRunner().invoke, app, ["service", "keys", "add", "shop", "--scope", "judge"]
+            )
             assert (told_off.exit_code, told_off.stderr.count("\n")) == (2, 1)
             assert "can't be written: database or disk is full; make room" in told_off.stderr
             disk.make_room()
             assert (await client.post("/v1/judge?wait=60", json=posts[3])).json()["outcome"] == "verdict"
-            while {(await client.get(each)).json()["status"] for each in taken} != {"done"}:
+            while {await get_json(client, each, "status") for each in taken} != {"done"}:
                 await asyncio.sleep(0.1)
             assert "no such case has any" in await operator.carry_out("The disk is full", url=service.url)
-            listed = (await client.get("/v1/cases")).json()["cases"]
+            listed = await get_json(client, "/v1/cases", "cases")
             assert [each["record"]["outcome"] for each in listed] == ["verdict"] * len(posts)
             assert len(server.requests) == len(posts), "no model is asked twice"
     await operator.carry_out("The disk is full", stopped=True)

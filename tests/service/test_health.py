@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from tests.service.conftest import POSTGRES, serving
+from tests.service.conftest import POSTGRES, get_json, serving
 from tests.service.live import key_of, listening
 from tribunal.service.limits import LimitedConnection
 from tribunal.store.engine import Store
@@ -74,7 +74,7 @@ async def test_a_replica_that_stops_takes_no_work_and_says_so(database: str) -> 
         refused = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"})
         assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
         assert refused.headers["retry-after"] == "1"
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 async def test_nothing_brings_it_work(database: str) -> None:
@@ -82,10 +82,10 @@ async def test_nothing_brings_it_work(database: str) -> None:
         replica = client.app.state.replica  # type: ignore[attr-defined]
         replica.work_tasks[0].cancel()
         await asyncio.wait([replica.work_tasks[0]])
-        assert (await client.get("/readyz")).json()["trouble"] == "queue"
+        assert await get_json(client, "/readyz", "trouble") == "queue"
         replica.work_tasks.pop(0)
         replica.last_heartbeat -= replica.options.takeover + 1
-        assert (await client.get("/readyz")).json()["trouble"] == "no sign of life"
+        assert await get_json(client, "/readyz", "trouble") == "no sign of life"
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ import pytest
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.live import cases_at, deciding, key_of, listening, sqlite
 from tribunal.service.routes import access
 
@@ -39,9 +39,6 @@ BODIES = {
     "/v1/webhooks": {"url": "hi"},
     "/v1alpha1/comments:analyze": {"comment": {"text": "hi"}, "requestedAttributes": {"HATE_SPEECH": {}}},
     "/v1/moderations": {"input": "hi"},
-    "/v1/signals/coop": {"value": {"type": "STRING", "value": "hi"}},
-    "/v1/coop/actions": {"item": {"id": "hi"}},
-    "/v1/label-studio/annotations": {"action": "hi"},
 }
 BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
 JSON = "application/json"
@@ -196,7 +193,6 @@ async def test_an_image_bomb_is_refused(tmp_path: Path) -> None:
     asked = {
         "/v1/judge?wait=30": {"image": bomb},
         "/v1/moderations": {"input": [{"type": "image_url", "image_url": {"url": bomb}}]},
-        "/v1/signals/coop": {"value": {"type": "IMAGE", "value": {"url": bomb}}},
     }
     async with attacked(tmp_path) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         for path, body in asked.items():
@@ -265,7 +261,7 @@ async def test_a_key_over_its_rate_is_refused_before_any_work(tmp_path: Path) ->
         listening(database) as url,
         httpx.AsyncClient(base_url=url, timeout=60, headers={"X-API-Key": key}) as client,
     ):
-        paths = (await client.get("/openapi.json")).json()["paths"]
+        paths = await get_json(client, "/openapi.json", "paths")
         for path, methods in paths.items():
             for method, about in methods.items():
                 if "security" in about:
@@ -281,11 +277,11 @@ async def test_a_budget_of_nothing_buys_nothing(budget: str, tmp_path: Path) -> 
     async with serving(database, graph="baseline") as client:
         client.headers["X-API-Key"] = key
         for path, body in BODIES.items():
-            if path in ("/v1/judge", "/v1/moderations", "/v1/signals/coop", "/v1alpha1/comments:analyze"):
+            if path in ("/v1/judge", "/v1/moderations", "/v1alpha1/comments:analyze"):
                 got = await client.post(path, json=body)
                 assert got.status_code == 429, got.text
                 assert f"this key's {budget.removeprefix('daily_')} of today are spent: 0 of 0" in got.text
-        assert (await client.get("/v1/batches")).json()["batches"] == []
+        assert await get_json(client, "/v1/batches", "batches") == []
 
 
 async def test_a_fault_of_ours_has_the_shape_of_the_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

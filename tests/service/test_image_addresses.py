@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
 from tests.doubles.web import Site, SitePage
 from tests.nodes.test_intake import png
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import serving
 from tests.service.live import sqlite
@@ -38,8 +38,7 @@ async def test_an_operator_s_own_images_need_no_robots_txt(
     hosts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = {"/robots.txt": FORBIDS, "/a.png": SitePage(png(), "image/png")}
-    async with Site(pages) as site, ScriptedServer(court_script()) as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
+    async with Site(pages) as site, OpenAIServer(court_script()):
         monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
         monkeypatch.setenv("TRIBUNAL_IMAGE_HOSTS", hosts)
         asked = {"text": "Good morning!", "image": f"{site.url}/a.png"}

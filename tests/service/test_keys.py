@@ -27,8 +27,8 @@ DAY = 86_400.0
 
 
 async def run(*arguments: str) -> tuple[int, str, str]:
-    """`tribunal keys …`: its exit status, what it prints, and what it prints aside."""
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["keys", *arguments])
+    """`tribunal service keys …`: its exit status, what it prints, and what it prints aside."""
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["service", "keys", *arguments])
     return done.exit_code, done.stdout.strip(), done.stderr.strip()
 
 

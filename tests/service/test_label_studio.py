@@ -130,7 +130,7 @@ async def test_labels_are_decisions_in_the_docket_or_a_data_set(tmp_path: Path) 
         )  # fmt: skip
         again = await run("review", "import", str(labelled))
         assert (again.exit_code, "was decided already" in again.output) == (1, True)
-        report = await run("transparency", "--from", "2020-01-01", "--to", "2100-01-01", "--format", "json")
+        report = await run("dsa", "report", "--from", "2020-01-01", "--to", "2100-01-01", "--format", "json")
         assert json.loads(report.stdout)["automated"]["by_people"] == 1
         exported = await run("review", "export", "--out", str(tmp_path / "month.jsonl"), "--json")
         assert json.loads(exported.stdout)["rows"] == 1, "what was decided in the docket is kept, too"

@@ -10,7 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.court import court_script
-from tests.doubles import Fault, Reply, ScriptedServer
+from tests.doubles import Fault, Reply
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 from tests.service.live import key_of, sqlite
 from tribunal.service.telemetry.metrics import LabelLimit
@@ -31,13 +32,10 @@ def of(samples: dict[Any, float], name: str, **labels: str) -> float | None:
     return samples.get((name, frozenset(labels.items())))
 
 
-async def test_a_post_is_counted_with_what_it_took(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_post_is_counted_with_what_it_took(database: str, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["openai:scripted"]\ninput = 1000.0\noutput = 1000.0\n')
-    async with ScriptedServer(court_script(implicit=False)) as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
+    async with OpenAIServer(court_script(implicit=False)):
         settings = {"model": "openai:scripted"}
         async with serving(database, settings=settings, prices=prices, graph="arcade") as client:
             record = (await client.post("/v1/judge?wait=60", json={"text": ABUSE})).json()
@@ -69,10 +67,9 @@ TOKENS = ("prompt", "completion")
     ],
 )
 async def test_refusals_and_failures_are_counted_by_model_and_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, outcome: str, counted: str, kind: str
+    tmp_path: Path, answer: Any, outcome: str, counted: str, kind: str
 ) -> None:
-    async with ScriptedServer(lambda _: answer) as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
+    async with OpenAIServer(lambda _: answer):
         settings = {"model": "openai:scripted", "attempts": 1}
         async with serving(sqlite(tmp_path), settings=settings, graph="baseline", hold_seconds=0) as client:
             assert (await client.post("/v1/judge?wait=60", json={"text": ABUSE})).json()["outcome"] == outcome

@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tribunal.commands import app
 from tribunal.store.audit import page, verify
 
@@ -48,10 +48,9 @@ async def both(database: str, monkeypatch: pytest.MonkeyPatch, **options: object
     """A service, and a terminal beside it on the same database, before models that are unsure of every post."""
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     async with (
-        ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
+        OpenAIServer(court_script(explicit=True, judge=UNSURE)),
         serving(database, settings={"model": "openai:scripted"}, **options) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         yield client
 
 
@@ -88,18 +87,18 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         case = got.headers["tribunal-case"]
         assert [each["thread"] for each in await listed()] == [case]
         assert "is yours for 15 min" in await ran("review", "claim", case, reviewer="kim")
-        shown = (await client.get(f"/v1/cases/{case}")).json()
+        shown = await get_json(client, f"/v1/cases/{case}")
         assert shown["claim"]["by"] == "kim"
         late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
         assert (late.status_code, "kim is reviewing this" in late.text) == (409, True)
         own = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert own.status_code == 200, own.text
-        await ran("review", "release", case, reviewer="kim")
+        await ran("review", "claim", case, "--release", reviewer="kim")
         asks = ("review", "decide", case, "--ask", "is it a quotation?", "--json")
         assert json.loads(await ran(*asks, ends=5, reviewer="kim"))["outcome"] == "pending"
         accepts = ("review", "decide", case, "--accept", "--json")
         assert json.loads(await ran(*accepts, reviewer="kim"))["outcome"] == "verdict"
-        shown = (await client.get(f"/v1/cases/{case}")).json()
+        shown = await get_json(client, f"/v1/cases/{case}")
         assert (shown["status"], shown["record"]["review"]["reviewer"]) == ("done", "kim")
         assert len(shown["record"]["trials"]) == 1
         assert shown["question"] is None
@@ -123,7 +122,7 @@ async def test_of_two_who_decide_at_once_one_does(database: str, monkeypatch: py
             asyncio.to_thread(CliRunner().invoke, app, ["review", "decide", case, "--accept", "--reviewer", "lee"]),
         )
         assert sorted([over_http.status_code == 200, done.exit_code == 0]) == [False, True], (over_http.text, done)
-        record = (await client.get(f"/v1/cases/{case}")).json()["record"]
+        record = await get_json(client, f"/v1/cases/{case}", "record")
         assert record["review"]["reviewer"] == ("lee" if done.exit_code == 0 else "kim (operator)")
 
 
@@ -157,8 +156,7 @@ def as_old_docket(folder: Path) -> None:
 
 async def test_the_docket_of_an_earlier_release_is_taken_over() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         as_old_docket(folder)
         calls = len(server.requests)
@@ -171,8 +169,7 @@ async def test_the_docket_of_an_earlier_release_is_taken_over() -> None:
 
 async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_starts() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         as_old_docket(folder)
         calls = len(server.requests)
@@ -188,8 +185,7 @@ async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_start
 @pytest.mark.long
 async def test_a_docket_of_an_earlier_release_beside_another_database_is_told_of_in_a_line(database: str) -> None:
     file = Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite"
-    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         await ran(*JUDGE, ends=5)
     as_old_docket(file.parent)
     async with opened(database):
@@ -210,12 +206,12 @@ async def test_second_opinions_are_sought_of_cases_decided_at_the_terminal(
     async with both(database, monkeypatch, second_opinions=share) as client:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         await ran("review", "decide", case, "--accept", reviewer="lee")
-        sought = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        sought = await get_json(client, "/v1/second-opinions", "second_opinions")
         assert len(sought) == share
         for each in sought:
             claim = await client.post(f"/v1/second-opinions/{each['id']}/claim", json={"reviewer": "lee"})
             assert (claim.status_code, "who decided this case" in claim.text) == (409, True), "the same person"
-            shown = (await client.get(f"/v1/second-opinions/{each['id']}")).json()["shown"]
+            shown = await get_json(client, f"/v1/second-opinions/{each['id']}", "shown")
             assert shown["post"]["text"] == "post-words"
 
 

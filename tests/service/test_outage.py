@@ -13,7 +13,8 @@ from sqlalchemy import select
 
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tests.service.conftest import opened, serving
+from tests.openai_server import OpenAIServer
+from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_service import ended
@@ -68,7 +69,7 @@ async def taken_in(client: httpx.AsyncClient, count: int, **more: Any) -> list[s
 async def held(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
     """A case, once it is held."""
     while True:
-        case: dict[str, Any] = (await client.get(address)).json()
+        case: dict[str, Any] = await get_json(client, address)
         assert case["status"] in ("queued", "running"), str(case)
         if case["held"] is not None:
             return case
@@ -96,8 +97,7 @@ async def test_no_post_is_lost_to_an_outage_and_none_of_its_calls_is_paid_twice(
     settings = {**SETTINGS, **({"timeout": 3} if fault().hang else {})}
     monkeypatch.setenv("OPENAI_API_KEY", "sk-words-of-a-test")
     key = await key_of(database, "judge", "audit")
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(model):
         async with serving(database, settings=settings) as client:
             client.headers["X-API-Key"] = key
             addresses = await taken_in(client, posts)
@@ -138,24 +138,22 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(database: str, monke
 
 
 @pytest.mark.long
-async def test_one_case_at_a_time_asks_whether_it_answers_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_case_at_a_time_asks_whether_it_answers_again(database: str) -> None:
     model = FlakyModel(after=0)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
-            addresses = await taken_in(client, 6)
-            for each in addresses:
-                await held(client, each)
-            server.peak = server.in_flight = 0
-            before = model.failed
-            await until(lambda: _is(model.failed > before + 4))
-            assert server.peak == 1
-            more = await taken_in(client, 3)
-            for each in more:
-                await held(client, each)
-            assert server.peak == 1
-            model.up = True
-            records = await decided(client, [*addresses, *more])
+    async with OpenAIServer(model) as server, serving(database, settings=SETTINGS) as client:
+        addresses = await taken_in(client, 6)
+        for each in addresses:
+            await held(client, each)
+        server.peak = server.in_flight = 0
+        before = model.failed
+        await until(lambda: _is(model.failed > before + 4))
+        assert server.peak == 1
+        more = await taken_in(client, 3)
+        for each in more:
+            await held(client, each)
+        assert server.peak == 1
+        model.up = True
+        records = await decided(client, [*addresses, *more])
     assert [record["outcome"] for record in records] == ["verdict"] * 9
 
 
@@ -169,121 +167,110 @@ async def _is(value: bool) -> bool:
     ids=["the operator's", "the caller's", "never"],
 )
 async def test_at_its_deadline_a_post_is_a_failure_and_webhooks_are_told(
-    database: str, options: dict[str, Any], asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    database: str, options: dict[str, Any], asked: dict[str, Any]
 ) -> None:
     model = FlakyModel(after=0)
-    async with ScriptedServer(model) as server, receiving() as receiver:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS, webhook_http=True, **options) as client:
-            await client.post("/v1/webhooks", json={"url": receiver.url})
-            [address] = await taken_in(client, 1, **asked)
-            case = await ended(client, address)
-            [message] = await receiver.wait(1)
+    async with (
+        OpenAIServer(model),
+        receiving() as receiver,
+        serving(database, settings=SETTINGS, webhook_http=True, **options) as client,
+    ):
+        await client.post("/v1/webhooks", json={"url": receiver.url})
+        [address] = await taken_in(client, 1, **asked)
+        case = await ended(client, address)
+        [message] = await receiver.wait(1)
     assert (case["status"], case["record"]["outcome"]) == ("done", "failure")
     assert case["record"]["fault"]["kind"] == "server"
     assert case["held"] is case["deadline"] is None
     assert b'"failure"' in message.body
 
 
-async def test_a_request_that_waits_is_told_that_its_case_is_held(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_request_that_waits_is_told_that_its_case_is_held(database: str) -> None:
     model = FlakyModel(after=0)
     once = {"Idempotency-Key": "a-1"}
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
-            post = {"text": "Good morning!", "graph": "baseline"}
-            got = await client.post("/v1/judge?wait=0.5", json=post, headers=once)
-            assert got.status_code == 202
-            case = await held(client, got.headers["location"])
-            again = await client.post("/v1/judge", json=post, headers=once)
-            assert again.json()["id"] == case["id"]
-            model.up = True
-            assert (await ended(client, got.headers["location"]))["record"]["outcome"] == "verdict"
+    async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
+        post = {"text": "Good morning!", "graph": "baseline"}
+        got = await client.post("/v1/judge?wait=0.5", json=post, headers=once)
+        assert got.status_code == 202
+        case = await held(client, got.headers["location"])
+        again = await client.post("/v1/judge", json=post, headers=once)
+        assert again.json()["id"] == case["id"]
+        model.up = True
+        assert (await ended(client, got.headers["location"]))["record"]["outcome"] == "verdict"
 
 
-async def test_a_drop_in_answers_in_time_in_its_own_form(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_drop_in_answers_in_time_in_its_own_form(database: str) -> None:
     sure = {"category": "NotHate", "explanation": "classifier-words", "confidence": 0.9}
     model = FlakyModel(after=0, classifier=sure)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS, graph="baseline", longest_wait=0.5) as client:
-            got = await client.post("/v1/moderations", json={"input": "Good morning!"})
-            assert (got.status_code, got.json()["error"]["code"]) == (504, "late")
-            model.up = True
-            while (got := await client.post("/v1/moderations", json={"input": "Good morning!"})).status_code == 504:
-                pass
-            assert got.status_code == 200, got.text
-            assert got.json()["results"][0]["flagged"] is False
-            assert len((await client.get("/v1/cases")).json()["cases"]) == 1
+    async with OpenAIServer(model), serving(database, settings=SETTINGS, graph="baseline", longest_wait=0.5) as client:
+        got = await client.post("/v1/moderations", json={"input": "Good morning!"})
+        assert (got.status_code, got.json()["error"]["code"]) == (504, "late")
+        model.up = True
+        while (got := await client.post("/v1/moderations", json={"input": "Good morning!"})).status_code == 504:
+            pass
+        assert got.status_code == 200, got.text
+        assert got.json()["results"][0]["flagged"] is False
+        assert len(await get_json(client, "/v1/cases", "cases")) == 1
 
 
 @pytest.mark.parametrize("comes_back", [True, pytest.param(False, marks=pytest.mark.long)])
-async def test_a_post_that_is_not_kept_is_held_while_its_caller_waits(
-    database: str, comes_back: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_post_that_is_not_kept_is_held_while_its_caller_waits(database: str, comes_back: bool) -> None:
     model = FlakyModel(after=0)
     post = {"text": "Good morning!", "graph": "baseline", "keep": False}
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS, in_flight=1) as client:
-            asked = asyncio.create_task(client.post(f"/v1/judge?wait={60 if comes_back else 5}", json=post))
-            await until(lambda: _is(model.failed >= 2 or asked.done()))
-            model.up = comes_back
-            got = await asked
-            assert (got.status_code, got.json()["outcome"]) == (200, "verdict" if comes_back else "failure")
-            model.up = True
-            other = await client.post("/v1/judge?wait=60", json={**post, "keep": True})  # its place is free again
-            assert other.json()["outcome"] == "verdict"
-            assert (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()["post"] is None
+    async with OpenAIServer(model), serving(database, settings=SETTINGS, in_flight=1) as client:
+        asked = asyncio.create_task(client.post(f"/v1/judge?wait={60 if comes_back else 5}", json=post))
+        await until(lambda: _is(model.failed >= 2 or asked.done()))
+        model.up = comes_back
+        got = await asked
+        assert (got.status_code, got.json()["outcome"]) == (200, "verdict" if comes_back else "failure")
+        model.up = True
+        other = await client.post("/v1/judge?wait=60", json={**post, "keep": True})  # its place is free again
+        assert other.json()["outcome"] == "verdict"
+        assert await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}", "post") is None
 
 
-async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_other(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_other(database: str) -> None:
     model = FlakyModel(after=10**6)
     model.never = "number 2!"
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
-            addresses = await taken_in(client, 4)
-            one = addresses.pop(2)
-            while (await client.get(one)).json()["status"] != "done":
-                addresses += await taken_in(client, 1)  # the service goes on being used
-                await asyncio.sleep(0.05)
-            lost, *records = await decided(client, [one, *addresses])
+    async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
+        addresses = await taken_in(client, 4)
+        one = addresses.pop(2)
+        while await get_json(client, one, "status") != "done":
+            addresses += await taken_in(client, 1)  # the service goes on being used
+            await asyncio.sleep(0.05)
+        lost, *records = await decided(client, [one, *addresses])
     assert lost["outcome"] == "failure"
     assert {record["outcome"] for record in records} == {"verdict"}
 
 
 @pytest.mark.long
-async def test_cases_that_are_held_hold_up_no_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cases_that_are_held_hold_up_no_others(database: str) -> None:
     model = FlakyModel(after=0)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS, in_flight=2) as client, opened(database) as store:
-            addresses = await taken_in(client, 8)
-            for each in addresses:
-                await held(client, each)
-            asked = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={"model": "rehearsal"})
-            case, *_ = await CaseStore(store, "another", 60).take_in(asked, "", here=False, most_waiting=100)
-            assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] == "verdict"
-            model.up = True
-            assert {record["outcome"] for record in await decided(client, addresses)} == {"verdict"}
+    async with (
+        OpenAIServer(model),
+        serving(database, settings=SETTINGS, in_flight=2) as client,
+        opened(database) as store,
+    ):
+        addresses = await taken_in(client, 8)
+        for each in addresses:
+            await held(client, each)
+        asked = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={"model": "rehearsal"})
+        case, *_ = await CaseStore(store, "another", 60).take_in(asked, "", here=False, most_waiting=100)
+        assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] == "verdict"
+        model.up = True
+        assert {record["outcome"] for record in await decided(client, addresses)} == {"verdict"}
 
 
-async def test_a_hold_outlives_a_restart(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hold_outlives_a_restart(database: str) -> None:
     model = FlakyModel(after=5)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(model):
         async with serving(database, settings=SETTINGS) as client:
             addresses = await taken_in(client, 4)
             for each in addresses:
                 before = await held(client, each)
         model.up = True
         async with serving(database, settings=SETTINGS) as client:
-            assert (await client.get(addresses[-1])).json()["deadline"] in (None, before["deadline"])
+            assert await get_json(client, addresses[-1], "deadline") in (None, before["deadline"])
             records = await decided(client, addresses)
     assert {record["outcome"] for record in records} == {"verdict"}
     calls = [call for record in records for call in record["calls"]]
@@ -291,42 +278,37 @@ async def test_a_hold_outlives_a_restart(database: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.long
-async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_too(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_too(database: str) -> None:
     unsure = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
     model = FlakyModel(after=10**6, explicit=True, judge=unsure)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
-            post = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
-            back, accepted = [
-                f"/v1/cases/{(await client.post('/v1/judge?wait=60', json=post)).headers['tribunal-case']}"
-                for _ in range(2)
-            ]
-            await client.post(f"{accepted}/decision", json={"action": "accept", "reviewer": "kim"})
-            said = {"appellant": "user-7", "reason": "It is a line of a song."}
-            appeal = (await client.post(f"{accepted}/appeal", json=said)).headers["location"]
-            model.after = 0
-            ask = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
-            assert (await client.post(f"{back}/decision", json=ask)).status_code == 202
-            ordered = await client.post(f"{appeal}/decision", json={"action": "retry", "reviewer": "lee"})
-            trial = f"/v1/cases/{ordered.json()['trial_id']}"
-            for each in (back, trial):
-                assert (await held(client, each))["held"].startswith("no answer: ")
-            model.up = True
-            assert (await ended(client, back))["record"]["outcome"] == "pending"
-            assert (await ended(client, trial))["record"]["outcome"] == "verdict"
-            assert (await client.get(appeal)).json()["status"] == "tried"
+    async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
+        post = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
+        back, accepted = [
+            f"/v1/cases/{(await client.post('/v1/judge?wait=60', json=post)).headers['tribunal-case']}"
+            for _ in range(2)
+        ]
+        await client.post(f"{accepted}/decision", json={"action": "accept", "reviewer": "kim"})
+        said = {"appellant": "user-7", "reason": "It is a line of a song."}
+        appeal = (await client.post(f"{accepted}/appeal", json=said)).headers["location"]
+        model.after = 0
+        ask = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
+        assert (await client.post(f"{back}/decision", json=ask)).status_code == 202
+        ordered = await client.post(f"{appeal}/decision", json={"action": "retry", "reviewer": "lee"})
+        trial = f"/v1/cases/{ordered.json()['trial_id']}"
+        for each in (back, trial):
+            assert (await held(client, each))["held"].startswith("no answer: ")
+        model.up = True
+        assert (await ended(client, back))["record"]["outcome"] == "pending"
+        assert (await ended(client, trial))["record"]["outcome"] == "verdict"
+        assert await get_json(client, appeal, "status") == "tried"
 
 
 @pytest.mark.long
 async def test_a_post_whose_tries_used_up_its_part_of_the_budget_is_held_and_tried_with_a_new_part(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    database: str,
 ) -> None:
     model, key = FlakyModel(after=0), await key_of(database, "judge", "audit", daily_calls=50)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    async with OpenAIServer(model):
         settings = {**SETTINGS, "attempts": 6, "max_calls": 5}
         async with serving(database, settings=settings) as client:
             client.headers["X-API-Key"] = key
@@ -343,16 +325,14 @@ async def test_a_post_that_its_key_cannot_pay_now_keeps_no_other_from_being_the_
     monkeypatch.setattr(outages, "PAUSES", (0.5, 1.0))
     monkeypatch.setattr(reservations, "MOMENT", 0.1)
     model, key = FlakyModel(after=0), await key_of(database, "judge", "audit", daily_calls=30)
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings={**SETTINGS, "max_calls": 5}) as client:
-            client.headers["X-API-Key"] = key
-            addresses = await taken_in(client, 1)
-            await held(client, addresses[0])  # it has paid for a call, and has nothing reserved any more
-            post = {"text": "Good morning!", "graph": "arcade"}
-            while (got := await client.post("/v1/judge", json=post)).status_code == 202:
-                addresses.append(got.headers["location"])
-            assert got.json()["error"]["kind"] == "spent"
-            model.up = True
-            [record] = await decided(client, addresses[-1:])
+    async with OpenAIServer(model), serving(database, settings={**SETTINGS, "max_calls": 5}) as client:
+        client.headers["X-API-Key"] = key
+        addresses = await taken_in(client, 1)
+        await held(client, addresses[0])  # it has paid for a call, and has nothing reserved any more
+        post = {"text": "Good morning!", "graph": "arcade"}
+        while (got := await client.post("/v1/judge", json=post)).status_code == 202:
+            addresses.append(got.headers["location"])
+        assert got.json()["error"]["kind"] == "spent"
+        model.up = True
+        [record] = await decided(client, addresses[-1:])
     assert record["outcome"] == "verdict"

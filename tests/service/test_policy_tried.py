@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import Reply, ScriptedServer
+from tests.doubles import Reply
+from tests.openai_server import OpenAIServer
 from tests.service.decided_here import courtroom, decided, run
 from tribunal.commands import app
 from tribunal.eval.measures.fit_reviewed import fit_reviewed
@@ -48,8 +48,7 @@ async def test_a_policy_says_which_verdicts_would_change(database: str, tmp_path
     asked = (
         "policy", "try", str(policy), "--on", str(month), "--out", str(folder), "--model", "openai:scripted",
     )  # fmt: skip
-    async with ScriptedServer(court_script(explicit=True, judge=NOW_HARMLESS)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(court_script(explicit=True, judge=NOW_HARMLESS)) as server:
         unasked = await run(*asked)
         assert unasked.exit_code == 2
         assert "3 of 3 posts by tribunal under" in unasked.output
@@ -88,8 +87,7 @@ async def test_where_every_post_fails_nothing_is_said_of_what_would_change(sqlit
     await exported(sqlite, month, "NotHate", None)
     policy = await new_policy(tmp_path)
     asked = ("policy", "try", str(policy), "--on", str(month), "--model", "openai:scripted", "--yes")
-    async with ScriptedServer(lambda request: Reply("no JSON at all")) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(lambda request: Reply("no JSON at all")):
         done = await run(*asked)
     assert done.exit_code == 4, done.output
     assert "2 of 2 posts have no verdict now: 2 failure" in done.output

@@ -22,7 +22,7 @@ async def built(database: str, *more: str) -> Any:
 
 
 async def searched(name: str) -> Any:
-    return json.loads((await run("precedents", "search", name, "weeds in our garden", "--json")).stdout)
+    return json.loads((await run("precedents", "show", name, "--search", "weeds in our garden", "--json")).stdout)
 
 
 @pytest.mark.long
@@ -57,7 +57,7 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
         assert {each["case"] for each in record["precedents"]} == {changed, accepted}
         assert PLANTS not in json.dumps(record)
         assert (await built(database))["added"] == 1
-        forgotten = await run("forget", "--case", changed, "--yes", "--database", database)
+        forgotten = await run("cases", "forget", "--case", changed, "--yes", "--database", database)
         assert forgotten.exit_code == 0, forgotten.output
         assert PLANTS.encode() not in held_by(precedents_folder() / "ours")
         assert json.loads((await run("precedents", "show", "ours", "--json")).stdout)["rows"] == 2

@@ -17,6 +17,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tests import PROJECT
 from tests.service.command import started
+from tests.service.conftest import get_json
 from tests.service.test_alerts import BOARD, RULES
 
 pytestmark = [
@@ -66,7 +67,7 @@ async def test_a_real_prometheus_scrapes_a_replica_and_understands_alerts_and_bo
         await service.client.post("/v1/judge", params={"wait": 60}, json={"text": "Good morning!"})
 
         async def query(expression: str) -> list[dict[str, Any]]:
-            answer = (await server.get("/query", params={"query": expression})).json()
+            answer = await get_json(server, "/query", params={"query": expression})
             assert answer["status"] == "success", answer
             found: list[dict[str, Any]] = answer["data"]["result"]
             return found
@@ -77,7 +78,7 @@ async def test_a_real_prometheus_scrapes_a_replica_and_understands_alerts_and_bo
         assert (up["metric"]["job"], up["value"][1]) == ("tribunal", "1")
         for expression in expressions:
             await query(expression.replace("$__rate_interval", "1m"))
-        answer = (await server.get("/rules")).json()["data"]["groups"]
+        answer = (await get_json(server, "/rules", "data"))["groups"]
         loaded = {rule["name"]: rule for group in answer for rule in group["rules"]}
         assert loaded.keys() == {rule["alert"] for rule in RULES}
         assert {rule["state"] for rule in loaded.values()} == {"inactive"}

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import tribunal
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import contested, courtroom, decided, judged
 from tribunal.cases.erasure import ErasureRequest, erase_words
 from tribunal.cases.keep_options import KeepOptions
@@ -63,11 +63,11 @@ async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkey
         await fetch(client, "POST", f"/v1/cases/{asked}/decision?wait=60", **said)
         await contested(client, "NotHate", text="it is changed on appeal")
         await contested(client, None, text="it is upheld on appeal")
-        [opinion, *_] = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        [opinion, *_] = await get_json(client, "/v1/second-opinions", "second_opinions")
         said = {"category": "Sexist", "note": "n", "reviewer": "lee"}
         await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/opinion", **said)
         await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/settle", reopen="look again", lead="ada")
-        [appeal] = (await client.get("/v1/appeals?status=waiting")).json()["appeals"]
+        [appeal] = await get_json(client, "/v1/appeals?status=waiting", "appeals")
         said = {"action": "retry", "note": "again", "reviewer": "max"}
         await fetch(client, "POST", f"/v1/appeals/{appeal['id']}/decision", **said)
         while (await fetch(client, "GET", f"/v1/appeals/{appeal['id']}"))["status"] != "tried":
@@ -105,7 +105,7 @@ async def none_taken(*_: object) -> list[Any]:
 @pytest.mark.long
 async def test_no_flow_of_the_terminal_raises_a_false_alarm(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
-    review = ("judge", POST, *RULES, "--review", "--review-rule", "all", "--json")
+    review = ("judge", POST, *RULES, "--review", "--set", "review_rule=all", "--json")
     threads = [json.loads((await run(database, *review, ends=5)).stdout)["thread"] for _ in range(4)]
     quiet = json.loads((await run(database, *review, "--no-keep-text", ends=5)).stdout)["thread"]
     await run(database, "review", "claim", threads[0], "--reviewer", "kim")
@@ -123,8 +123,8 @@ async def test_no_flow_of_the_terminal_raises_a_false_alarm(database: str, monke
     other = await keep_record(KeepOptions(via="python", database=database), studio, {"text": POST}, {})
     assert (other.kept, "came in another way" in other.warnings[-1]) == (None, True)
     assert await compared(database) == "9 cases compared with the log, none differing"
-    await run(database, "forget", "--case", threads[0], "--yes")
-    await run(database, "forget", "--older-than", "0d", "--yes")
+    await run(database, "cases", "forget", "--case", threads[0], "--yes")
+    await run(database, "cases", "forget", "--older-than", "0d", "--yes")
     assert await compared(database) == "9 cases compared with the log, none differing"
 
 
@@ -236,10 +236,10 @@ async def test_the_results_of_a_run_are_compared_where_they_were_kept(
     (tmp_path / "posts.csv").write_text(f"id,text\na,Good morning\nb,{POST}\n")
     batch = ("batch", str(tmp_path / "posts.csv"), *RULES, "--out")
     file, bare = (tmp_path / f"{name}.jsonl" for name in ("out", "bare"))
-    await run(database, *batch, str(file), "--keep", "--review", "--review-rule", "hateful")
+    await run(database, *batch, str(file), "--keep", "--review", "--set", "review_rule=hateful")
     [waiting] = json.loads((await run(database, "review", "list", "--json")).stdout)
     await run(database, "review", "decide", waiting["thread"], "--category", "NotHate", "--note", "n")
-    await run(database, *batch, str(file), "--keep", "--review", "--review-rule", "hateful")
+    await run(database, *batch, str(file), "--keep", "--review", "--set", "review_rule=hateful")
     await run(database, *batch, str(bare))
     results, of_bare = (Path(f"{each}.run") / "results.jsonl" for each in (file, bare))
     verify = ("audit", "verify", "--results")

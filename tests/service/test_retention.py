@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import contested, courtroom, decided, judged, run
 from tribunal.cases.retirement import is_alone
 from tribunal.store.audit import page
@@ -46,7 +46,7 @@ async def made_older(database: str, days: float, *, but: Iterable[str] = ()) -> 
 async def without(client: httpx.AsyncClient, *gone: str) -> set[str]:
     """The cases that are left once these are gone."""
     while True:
-        left = {each["id"] for each in (await client.get("/v1/cases?limit=200")).json()["cases"]}
+        left = {each["id"] for each in await get_json(client, "/v1/cases?limit=200", "cases")}
         if not left & set(gone):
             return left
         await asyncio.sleep(0.05)
@@ -86,7 +86,7 @@ async def test_old_cases_go_whole_and_those_that_are_still_needed_stay(database:
         new = await decided(client, None, text="post-five")
         batch = await sent(client, posts(3), settings='{"model": "rehearsal"}')
         await ended(client, batch.headers["location"])
-        rows = {each["id"] for each in (await client.get("/v1/cases")).json()["cases"]} - {*old, waits, appealed, new}
+        rows = {each["id"] for each in await get_json(client, "/v1/cases", "cases")} - {*old, waits, appealed, new}
     assert len(rows) == 3
     await made_older(database, 400, but=[new])
     async with serving(database, retain_cases="365d") as client:
@@ -179,7 +179,7 @@ async def test_events_go_a_week_after_a_trial_and_the_record_stays(database: str
         assert (await rows_of_cases(database, new))["events"] > 0
         heard = (await client.get(f"/v1/cases/{old}/events")).text
         assert [line for line in heard.splitlines() if line.startswith("event: ")] == ["event: end"]
-        assert (await client.get(f"/v1/cases/{old}")).json()["record"]["calls"]
+        assert (await get_json(client, f"/v1/cases/{old}", "record"))["calls"]
 
 
 async def test_a_request_is_never_answered_by_a_case_that_is_gone(database: str) -> None:

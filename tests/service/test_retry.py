@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tests.service.batched import ended as batch_ended
 from tests.service.batched import posts, sent
 from tests.service.conftest import opened, serving
@@ -34,77 +34,74 @@ class Muddled:
         return self._script(request) if self.well else Reply("no form")
 
 
-async def test_a_failure_is_tried_anew_and_told_of(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_is_tried_anew_and_told_of(database: str) -> None:
     model = Muddled()
-    async with ScriptedServer(model) as server, receiving() as receiver:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS, webhook_http=True) as client, opened(database) as store:
-            await client.post("/v1/webhooks", json={"url": receiver.url, "events": ["case.decided"]})
-            got = await client.post("/v1/judge?wait=60", json=POST)
-            assert got.json()["outcome"] == "failure"
-            at = f"/v1/cases/{got.headers['tribunal-case']}"
-            model.well = True
-            again = await client.post(f"{at}/retry")
-            assert (again.status_code, again.json()["status"], again.json()["record"]) == (202, "queued", None)
-            assert (await ended(client, at))["record"]["outcome"] == "verdict"
-            assert len(await receiver.wait(2)) == 2
-            refused = await client.post(f"{at}/retry")
-            assert (refused.status_code, "ended in a verdict" in refused.text) == (409, True)
-            log = await page(store, subject=at.rpartition("/")[2], limit=100)
-            assert [each["kind"] for each in log][-2:] == ["case.retried", "case.decided"]
-            assert (await check_records(store)).faults == []
+    async with (
+        OpenAIServer(model),
+        receiving() as receiver,
+        serving(database, settings=SETTINGS, webhook_http=True) as client,
+        opened(database) as store,
+    ):
+        await client.post("/v1/webhooks", json={"url": receiver.url, "events": ["case.decided"]})
+        got = await client.post("/v1/judge?wait=60", json=POST)
+        assert got.json()["outcome"] == "failure"
+        at = f"/v1/cases/{got.headers['tribunal-case']}"
+        model.well = True
+        again = await client.post(f"{at}/retry")
+        assert (again.status_code, again.json()["status"], again.json()["record"]) == (202, "queued", None)
+        assert (await ended(client, at))["record"]["outcome"] == "verdict"
+        assert len(await receiver.wait(2)) == 2
+        refused = await client.post(f"{at}/retry")
+        assert (refused.status_code, "ended in a verdict" in refused.text) == (409, True)
+        log = await page(store, subject=at.rpartition("/")[2], limit=100)
+        assert [each["kind"] for each in log][-2:] == ["case.retried", "case.decided"]
+        assert (await check_records(store)).faults == []
 
 
-async def test_who_may_and_what_can_be_tried_anew(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_may_and_what_can_be_tried_anew(database: str) -> None:
     own, other, lead = [{"X-API-Key": await key_of(database, each)} for each in ("judge", "judge", "lead")]
     admin = {"X-API-Key": await key_of(database, "admin")}
     model = Muddled()
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
+    async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
 
-            async def failed(**more: Any) -> str:
-                got = await client.post("/v1/judge?wait=60", json={**POST, **more}, headers=own)
-                return f"/v1/cases/{got.headers['tribunal-case']}"
+        async def failed(**more: Any) -> str:
+            got = await client.post("/v1/judge?wait=60", json={**POST, **more}, headers=own)
+            return f"/v1/cases/{got.headers['tribunal-case']}"
 
-            at, unkept, erased = await failed(), await failed(keep=False), await failed()
-            await client.delete(f"{erased}/words", headers=admin)
-            for address, words in ((unkept, "weren't kept"), (erased, "were erased")):
-                got = await client.post(f"{address}/retry", headers=own)
-                assert (got.status_code, words in got.text) == (409, True), got.text
-            assert (await client.post(f"{at}/retry", headers=other)).status_code == 404
-            for who in (own, lead):
-                assert (await client.post(f"{at}/retry", headers=who)).status_code == 202
-                await ended(client, at, headers=own)
-            assert (await client.post("/v1/cases/case-0/retry", headers=lead)).status_code == 404
+        at, unkept, erased = await failed(), await failed(keep=False), await failed()
+        await client.delete(f"{erased}/words", headers=admin)
+        for address, words in ((unkept, "weren't kept"), (erased, "were erased")):
+            got = await client.post(f"{address}/retry", headers=own)
+            assert (got.status_code, words in got.text) == (409, True), got.text
+        assert (await client.post(f"{at}/retry", headers=other)).status_code == 404
+        for who in (own, lead):
+            assert (await client.post(f"{at}/retry", headers=who)).status_code == 202
+            await ended(client, at, headers=own)
+        assert (await client.post("/v1/cases/case-0/retry", headers=lead)).status_code == 404
 
 
-async def test_a_row_of_a_batch_is_tried_anew_in_its_batch(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_row_of_a_batch_is_tried_anew_in_its_batch(database: str) -> None:
     model = Muddled()
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
-            batch = (await sent(client, posts(2))).json()
-            address = f"/v1/batches/{batch['id']}"
-            assert (await batch_ended(client, address))["outcomes"] == {"failure": 2}
-            model.well = True
-            [row, _] = (await client.get("/v1/cases", params={"batch_id": batch["id"]})).json()["cases"]
-            assert (await client.post(f"/v1/cases/{row['id']}/retry")).json()["status"] == "waiting"
-            assert (await batch_ended(client, address))["outcomes"] == {"failure": 1, "verdict": 1}
+    async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
+        batch = (await sent(client, posts(2))).json()
+        address = f"/v1/batches/{batch['id']}"
+        assert (await batch_ended(client, address))["outcomes"] == {"failure": 2}
+        model.well = True
+        [row, _] = (await client.get("/v1/cases", params={"batch_id": batch["id"]})).json()["cases"]
+        assert (await client.post(f"/v1/cases/{row['id']}/retry")).json()["status"] == "waiting"
+        assert (await batch_ended(client, address))["outcomes"] == {"failure": 1, "verdict": 1}
 
 
-async def test_the_terminal_tries_a_case_anew(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_terminal_tries_a_case_anew(database: str) -> None:
     model = Muddled()
-    async with ScriptedServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, settings=SETTINGS) as client:
-            got = await client.post("/v1/judge?wait=60", json=POST)
-            case, model.well = got.headers["tribunal-case"], True
-            ran = await _run("cases", "retry", case, "--database", database)
-            assert (ran.exit_code, "queued" in ran.output) == (0, True), ran.output
-            assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] == "verdict"
-            refused = await _run("cases", "retry", case, "--database", database)
-            assert (refused.exit_code, "ended in a verdict" in refused.output) == (2, True)
+    async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
+        got = await client.post("/v1/judge?wait=60", json=POST)
+        case, model.well = got.headers["tribunal-case"], True
+        ran = await _run("cases", "retry", case, "--database", database)
+        assert (ran.exit_code, "queued" in ran.output) == (0, True), ran.output
+        assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] == "verdict"
+        refused = await _run("cases", "retry", case, "--database", database)
+        assert (refused.exit_code, "ended in a verdict" in refused.output) == (2, True)
 
 
 async def _run(*arguments: str) -> Any:

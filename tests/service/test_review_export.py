@@ -37,7 +37,7 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
         post = (await connection.execute(select(cases.c.post).where(cases.c.id == agreed))).scalar_one()
         half = {**post, "text": "post-two 좋은 \ud83d"}  # half a pair of surrogates, as JSON can hold it
         await connection.execute(update(cases).where(cases.c.id == agreed).values(post=half))
-    erased = await run("forget", "--case", gone, "--yes", "--database", database)
+    erased = await run("cases", "forget", "--case", gone, "--yes", "--database", database)
     assert erased.exit_code == 0, erased.output
     for form in ("jsonl", "csv", "parquet"):
         out = tmp_path / f"month.{form}"

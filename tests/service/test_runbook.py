@@ -16,10 +16,10 @@ from tests.service.command import started
 from tests.service.live import key_of
 from tests.test_docs import DOCS
 
-PAGE = Path(DOCS, "runbook.md").read_text("utf-8")
+RUNBOOK = Path(DOCS, "operating.md").read_text("utf-8").partition("\n## Runbook\n")[2].partition("\n## ")[0]
 SECTIONS = {
     part.partition("\n")[0]: re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
-    for part in PAGE.split("\n## ")[1:]
+    for part in RUNBOOK.split("\n### ")[1:]
 }
 TOOLS = {"SQLite": ("sqlite3",), "PostgreSQL": ("psql", "pg_dump", "pg_restore")}
 GREETING = {"text": "Good morning!", "graph": "baseline"}

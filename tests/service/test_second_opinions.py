@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.test_appeals import SURE, accepted, by_the_court
 from tests.service.test_checkpoints import COURT, UNSURE
 from tribunal.cases.decision_effects import Sampling
@@ -24,7 +24,7 @@ ALL = {"second_opinions": 1.0, **COURT}
 
 
 async def waits(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+    found: list[dict[str, Any]] = await get_json(client, "/v1/second-opinions", "second_opinions")
     return found
 
 
@@ -57,11 +57,11 @@ async def test_another_person_decides_blind_and_a_lead_sees_that_they_differ(dat
         assert (given[0]["status"], given[0]["first_category"], given[0]["case_id"]) == (
             "disagreed", "Religious", case_id,
         )  # fmt: skip
-        record = (await client.get(at)).json()["record"]
+        record = await get_json(client, at, "record")
         assert (record["category"], record["appeals"]) == ("Religious", []), "it changes no decision by itself"
         settled = await client.post(f"{where}/settle", json={"reopen": "two readings", "lead": "ada"})
         assert (settled.status_code, settled.json()["status"]) == (200, "settled"), settled.text
-        [appeal] = (await client.get("/v1/appeals?status=waiting")).json()["appeals"]
+        [appeal] = await get_json(client, "/v1/appeals?status=waiting", "appeals")
         assert (appeal["id"], appeal["kind"], appeal["appellant"]) == (
             settled.json()["appeal_id"], "reopened", "ada (operator)",
         )  # fmt: skip
@@ -133,7 +133,7 @@ async def test_the_board(database: str) -> None:
         change = {"action": "change", "category": "NotHate", "note": "n", "reviewer": "ada"}
         assert (await client.post(f"{appeal}/decision", json=change)).json()["result"] == "reversed"
         await client.post(f"{changed}/appeal", json={"appellant": "a", "reason": "b"})
-        board = (await client.get("/v1/figures")).json()
+        board = await get_json(client, "/v1/figures")
         assert board["outcomes"] == {"verdict": 3}
         assert [(day["posts"], day["cost"], day["cost_unknown"]) for day in board["days"]] == [(3, 0.0, 3)]
         assert board["automated"] == {"verdicts": 3, "by_people": 2, "share": pytest.approx(1 / 3)}
@@ -152,7 +152,7 @@ async def test_the_board(database: str) -> None:
         assert (agreement["all"]["pairs"], agreement["all"]["agreed"]) == (2, 1)
         assert [each["name"] for each in agreement["reviewers"]] == ["kim (operator)", "lee (operator)"]
         assert [each["name"] for each in agreement["categories"]] == ["NotHate", "Religious"]
-        last = (await client.get("/v1/figures", params={"until": board["span"]["since"]})).json()
+        last = await get_json(client, "/v1/figures", params={"until": board["span"]["since"]})
         assert (last["outcomes"], last["drift"]["distance"]) == ({"verdict": 1}, None)
         wrong = await client.get("/v1/figures?since=2&until=1")
         assert (wrong.status_code, "until: 1: isn't after 2" in wrong.text) == (400, True)
@@ -166,14 +166,14 @@ async def test_costs_are_known_only_where_every_call_has_a_price(database: str, 
     async with ScriptedServer(court_script(explicit=True, judge=SURE)) as server:
         async with serving(database, prices=prices, **COURT) as client:
             at = await by_the_court(client, server, graph="arcade")
-            [day] = (await client.get("/v1/figures")).json()["days"]
-            used = (await client.get(at)).json()["record"]["usage"]
+            [day] = await get_json(client, "/v1/figures", "days")
+            used = (await get_json(client, at, "record"))["usage"]
             cost = (used["prompt_tokens"] * 1.0 + used["completion_tokens"] * 2.0) / 1e6
             assert cost > 0
             assert (day["cost"], day["cost_unknown"]) == (pytest.approx(cost), 0)
         async with serving(database, prices=other, **COURT) as client:
             await by_the_court(client, server, graph="arcade")
-            [day] = (await client.get("/v1/figures")).json()["days"]
+            [day] = await get_json(client, "/v1/figures", "days")
             assert (day["cost"], day["cost_unknown"], day["posts"]) == (pytest.approx(cost), 1, 2)
 
 

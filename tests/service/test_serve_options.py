@@ -19,10 +19,9 @@ FIELDS = ServiceOptions.model_fields
 # A value of each option that is not its default, as text.
 VALUES = {
     "host": "::1", "database": "sqlite:///a", "graph": "arcade", "settings": '{"rounds": 2}', "prices": "p.toml",
-    "mapping": "m.toml", "desk_verdict": "after", "desk_translator": "json:dumps", "desk_language": "de",
+    "mapping": "m.toml", "desk_verdict": "after",
     "public_url": "https://example.com", "desk_user_header": "X-User", "desk_proxy": "10.0.0.1,10.1.0.0/16",
     "desk_role_header": "X-Role", "desk_role": "lead", "webhook_retries": "1,2.5", "log_level": "debug",
-    "coop_key": "coop.pem",
     "batch_share": "0.5", "retain_words": "90d", "retain_cases": "365d", "retain_dismissed": "30d",
     "second_opinions": "0.1", "second_opinions_of_court": "0.1",
 }  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
-from tests.service.conftest import serving
-from tribunal.service.replica import keys
+from tests.openai_server import OpenAIServer
+from tests.service.conftest import get_json, serving
 from tribunal.store.engine import Store
 
 ABUSE = "Immigrants are vermin and should be deported."
@@ -23,7 +23,7 @@ async def test_a_post_is_decided_while_one_waits(database: str) -> None:
         assert got.status_code == 200, got.text
         record = got.json()
         assert (record["outcome"], record["post_id"], record["graph"]) == ("verdict", "p-1", "arcade")
-        case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+        case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
         assert (case["status"], case["post"]["text"], case["record"]) == ("done", ABUSE, record)
 
 
@@ -33,9 +33,9 @@ async def test_a_post_is_taken_in_and_asked_for_later(database: str) -> None:
         assert got.status_code == 202
         case = await ended(client, got.headers["location"])
         assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
-        listed = (await client.get("/v1/cases", params={"outcome": "verdict", "limit": 1})).json()
+        listed = await get_json(client, "/v1/cases", params={"outcome": "verdict", "limit": 1})
         assert [each["id"] for each in listed["cases"]] == [case["id"]]
-        assert (await client.get("/v1/cases", params={"before": listed["next"]})).json() == {"cases": [], "next": None}
+        assert await get_json(client, "/v1/cases", params={"before": listed["next"]}) == {"cases": [], "next": None}
 
 
 async def ended(client: Any, address: str, **more: Any) -> dict[str, Any]:
@@ -46,18 +46,15 @@ async def ended(client: Any, address: str, **more: Any) -> dict[str, Any]:
         await asyncio.sleep(0.05)
 
 
-async def test_a_failure_is_not_what_an_idempotency_key_stands_for(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failure_is_not_what_an_idempotency_key_stands_for(database: str) -> None:
     """The same request makes a new trial after a failure; what was decided is found again."""
     once = {"Idempotency-Key": "a-1"}
     verdict = court_script()
-    async with ScriptedServer(lambda asked: verdict(asked) if asked.index > 1 else Reply("no form")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        async with serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client:
-            asked = [
-                await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once) for _ in range(3)
-            ]
+    async with (
+        OpenAIServer(lambda asked: verdict(asked) if asked.index > 1 else Reply("no form")),
+        serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client,
+    ):
+        asked = [await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once) for _ in range(3)]
     assert [each.json()["outcome"] for each in asked] == ["failure", "verdict", "verdict"]
     assert asked[0].headers["tribunal-case"] != asked[1].headers["tribunal-case"]
     assert asked[1].json() == asked[2].json()
@@ -71,7 +68,7 @@ async def test_a_request_is_done_once(database: str) -> None:
             *(client.post("/v1/judge?wait=60", json=post, headers=once) for _ in range(2))
         )
         assert first.json() == second.json()
-        assert len((await client.get("/v1/cases")).json()["cases"]) == 1
+        assert len(await get_json(client, "/v1/cases", "cases")) == 1
         other = await client.post("/v1/judge", json={**post, "text": "Good night!"}, headers=once)
         assert (other.status_code, other.json()["error"]["kind"]) == (409, "conflict")
     async with serving(database) as client:  # another process, later
@@ -116,7 +113,7 @@ async def test_what_no_request_may_ask_for(asked: dict[str, Any], tmp_path: Any)
     async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
         got = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline", **asked})
         assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input"), got.text
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 async def test_what_must_not_be_kept_is_not(database: str) -> None:
@@ -124,38 +121,8 @@ async def test_what_must_not_be_kept_is_not(database: str) -> None:
         post = {"text": "Good morning!", "graph": "baseline", "keep": False}
         got = await client.post("/v1/judge?wait=60", json=post)
         assert got.json()["outcome"] == "verdict"
-        case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+        case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
         assert (case["status"], case["post"], case["record"]) == ("done", None, None)
-
-
-async def test_keys_open_what_their_scopes_say(database: str) -> None:
-    store = await Store.open(database)
-    made: dict[str, str] = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
-    await keys.revoke_key(store, made["admin"].split("_")[1])
-    routes = {"judge": ("POST", "/v1/judge"), "audit": ("GET", "/v1/cases")}
-    async with serving(database) as client:
-        for scope, (method, path) in routes.items():
-            given: dict[str, str] = {**made, "none": "", "wrong": f"{made['judge']}x"}
-            for name, key in given.items():
-                headers = {"Authorization": f"Bearer {key}"} if key else {}
-                got = await client.request(method, path, json={"text": "hi", "graph": "baseline"}, headers=headers)
-                wanted = {202, 200} if name == scope else {401} if name in ("none", "wrong", "admin") else {403}
-                assert got.status_code in wanted, (scope, name, got.text)
-    await store.close()
-
-
-async def test_a_key_has_a_rate(database: str) -> None:
-    store = await Store.open(database)
-    key = await keys.add_key(store, "one", ["judge"], keys.KeyLimits(per_minute=2))
-    await store.close()
-    async with serving(database) as client:
-        sent = [
-            await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"}, headers={"X-API-Key": key})
-            for _ in range(5)
-        ]
-    refused = [each for each in sent if each.status_code == 429]
-    assert len(refused) >= 1  # a new minute may begin in between
-    assert all(int(each.headers["retry-after"]) >= 1 for each in refused)
 
 
 async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> None:

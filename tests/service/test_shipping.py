@@ -10,8 +10,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from tests import PROJECT
+from tests.service.live import with_routes
 from tribunal.commands import COMMANDS
-from tribunal.service.app import create_app
 from tribunal.service.replica.options import ServiceOptions, options_from
 
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "compose.yaml").read_text())
@@ -22,7 +22,7 @@ _, FIRST, LAST = re.split(r"(?m)^FROM ", IMAGE)
 
 
 def paths() -> set[str]:
-    return set(create_app(ServiceOptions()).openapi()["paths"])
+    return set(with_routes(True).openapi()["paths"])
 
 
 def in_image() -> dict[str, str]:
@@ -33,7 +33,7 @@ def in_image() -> dict[str, str]:
 
 def test_each_service_runs_a_command_that_there_is() -> None:
     assert OURS == ["migrate", "tribunal"]
-    assert {SERVICES[name]["command"][0] for name in OURS} == {"migrate", "serve"} <= COMMANDS.keys()
+    assert {SERVICES[name]["command"][0] for name in OURS} == {"service", "serve"} <= COMMANDS.keys()
     assert re.search(r'ENTRYPOINT \["tribunal"\]\nCMD \["serve"\]', LAST)
 
 

@@ -57,7 +57,7 @@ def test_what_the_register_would_refuse_is_refused_by_field_and_value(field: str
     held = parse_toml(example_mapping())["all"]
     with pytest.raises(BadInput, match=re.escape(said)) as refused:
         statement_of(ROW, StatementRequest(read_mapping(None, {**held, field: value})), None)
-    assert "tribunal dsa mapping" in str(refused.value), "the way out"
+    assert "tribunal dsa statements --example-mapping" in str(refused.value), "the way out"
 
 
 def test_a_category_that_is_not_hate_is_stated_as_what_it_is() -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.command import Service, started
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.live import sqlite
 from tribunal.service.replica.case_queries import count_under_way
 
@@ -64,7 +64,7 @@ async def statuses(database: str) -> dict[str, int]:
         store = client.app.state.replica.store  # type: ignore[attr-defined]
         while (await count_under_way(store)) != {}:
             await asyncio.sleep(0.05)
-        listed = (await client.get("/v1/cases")).json()["cases"]
+        listed = await get_json(client, "/v1/cases", "cases")
     return {each["id"]: each["record"]["usage"]["calls"] if each["status"] == "done" else 0 for each in listed}
 
 
@@ -79,7 +79,7 @@ async def test_what_is_in_flight_ends_and_nothing_new_begins(database: str) -> N
         assert (await unready(service)).json()["trouble"] == "stopping"
         refused = await service.client.post("/v1/judge", json=POST)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
-        assert (await service.client.get(f"/v1/cases/{waiting['id']}")).json()["status"] == "queued"
+        assert await get_json(service.client, f"/v1/cases/{waiting['id']}", "status") == "queued"
         gate.open.set()
         record = (await begun).json()
         assert record["outcome"] == "verdict"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -12,10 +11,10 @@ import httpx
 import pytest
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import somebody
 from tests.service.batched import ended, lines, sent, table
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tribunal.schema import JSON
 
 BAD = {"\0": "holds U+0000", "\ud800": "holds U+D800"}  # in a text
@@ -72,8 +71,7 @@ async def ask(client: httpx.AsyncClient, method: str, address: str, given: JSON,
 @pytest.mark.long
 async def test_no_text_that_a_route_takes_may_hold_what_no_database_takes(database: str, app_document: JSON) -> None:
     asked = 0
-    async with ScriptedServer(court_script(explicit=True)) as model, serving(database) as client:
-        os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court_script(explicit=True)) as model, serving(database) as client:
         for name, method, address, given in places(app_document):
             for bad, why in BAD.items():
                 if bad == "\ud800" and "json" not in given:
@@ -83,7 +81,7 @@ async def test_no_text_that_a_route_takes_may_hold_what_no_database_takes(databa
                 assert why in got.text, (method, address, name, got.text)
                 assert name.rpartition(".")[2] in got.text, (method, address, name, got.text)
                 asked += 1
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
     assert asked > 100
     assert not model.requests
 
@@ -116,13 +114,12 @@ async def test_a_post_is_refused_by_the_name_of_its_field(database: str) -> None
 async def test_what_a_model_says_is_kept_with_a_sign_in_place_of_what_no_database_takes(database: str) -> None:
     told = {"category": "Religious", "explanation": "It says \0 nothing.", "confidence": 0.9}
     async with (
-        ScriptedServer(court_script(explicit=True, judge=told)) as model,
+        OpenAIServer(court_script(explicit=True, judge=told)),
         serving(database, settings={"model": "openai:scripted"}) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"  # taken away again before the next test (conftest)
         got = await client.post("/v1/judge?wait=60", json={"text": "post-words", "graph": "tribunal"})
         assert (got.status_code, got.json()["explanation"]) == (200, "It says � nothing.")
-        kept = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()["record"]
+        kept = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}", "record")
         assert kept["explanation"] == "It says � nothing."
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import Any
 
@@ -12,9 +11,9 @@ from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 import tribunal
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.at_desk import somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import courtroom, judged
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.leases import NewCase
@@ -29,7 +28,7 @@ NEW = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={"model
 
 
 async def release(database: str, case: str, ends: int = 0) -> str:
-    arguments = ["cases", "release", case, "--database", database]
+    arguments = ["cases", "retry", case, "--release", "--database", database]
     done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     assert done.exit_code == ends, done.output
     return done.output
@@ -91,11 +90,11 @@ async def test_a_claim_that_is_dated_far_ahead_holds_no_case(database: str) -> N
         async with opened(database) as store:
             waiting = WaitingCases(store)
             await waiting.claim(case, "kim", 86_400.0)
-            assert (await client.get(f"/v1/cases/{case}")).json()["claim"]["by"] == "kim"
+            assert (await get_json(client, f"/v1/cases/{case}", "claim"))["by"] == "kim"
             async with store.transaction() as connection:
                 ahead = update(cases).where(cases.c.id == case)
                 await connection.execute(ahead.values(claimed_until=time.time() + 365 * 86_400.0))
-            assert (await client.get(f"/v1/cases/{case}")).json()["claim"] is None
+            assert await get_json(client, f"/v1/cases/{case}", "claim") is None
             desk = somebody(client.app)  # type: ignore[attr-defined]
             await desk.sign_in(named="lee")
             assert "Unassigned" in (await desk.get("/desk/queue")).response.text
@@ -114,10 +113,9 @@ async def test_a_replica_may_try_a_case_again_that_was_taken_from_it(database: s
         return {"category": "NotHate", "explanation": f"attempt {number}", "confidence": 0.9}
 
     async with (
-        ScriptedServer(script) as server,
+        OpenAIServer(script) as server,
         serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client,
     ):
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         worker = client.app.state.replica.worker  # type: ignore[attr-defined]
         got = await client.post("/v1/judge?wait=0", json={"text": "Good morning!"})
         case = got.headers["location"].rpartition("/")[2]
@@ -129,8 +127,8 @@ async def test_a_replica_may_try_a_case_again_that_was_taken_from_it(database: s
         assert await first is None
         assert case in worker.case_ids, "else it would be given back as an orphan"
         answers[1].set()
-        done = (await client.get(f"/v1/cases/{case}?wait=30")).json()
+        done = await get_json(client, f"/v1/cases/{case}?wait=30")
         while done["status"] != "done":
-            done = (await client.get(f"/v1/cases/{case}")).json()
+            done = await get_json(client, f"/v1/cases/{case}")
             await asyncio.sleep(0.05)
         assert done["record"]["explanation"] == "attempt 1"

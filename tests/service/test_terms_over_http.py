@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import httpx
 
 from tests.cases.test_terms_of_a_case import JUDGED, POST, Terms
 from tests.court import court_script, part
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import opened, serving
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.record_rows import text_of
@@ -28,8 +27,7 @@ async def test_open_cases_outlive_their_files_and_their_replica(database: str, t
         "model": "openai:scripted", "review": True, "review_rule": ["all"], "policy": str(terms.policy),
         "prompts": str(terms.prompts), "line_up": str(terms.line_up), "threshold_file": str(terms.threshold),
     }  # fmt: skip
-    async with ScriptedServer(court_script(judge=JUDGED)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court_script(judge=JUDGED)) as server:
         async with serving(database, settings=settings) as client:
             changed, asked = await posted(client), await posted(client)
         terms.delete()

@@ -14,7 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.court import court_script
-from tests.doubles import Fault, ScriptedServer
+from tests.doubles import Fault
+from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 from tests.service.live import sqlite
 
@@ -71,14 +72,15 @@ def about(span: Span) -> dict[str, Any]:
 
 
 async def test_a_request_its_case_its_nodes_and_its_calls_lie_within_each_other(
-    database: str, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    database: str, collector: Collector
 ) -> None:
-    async with ScriptedServer(court_script()) as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
-        async with serving(database, settings={"model": "openai:scripted"}, graph="arcade") as client:
-            sent = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-            got = await client.post("/v1/judge?wait=60", json={"text": POST}, headers=sent)
-            record = got.json()
+    async with (
+        OpenAIServer(court_script()) as model,
+        serving(database, settings={"model": "openai:scripted"}, graph="arcade") as client,
+    ):
+        sent = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+        got = await client.post("/v1/judge?wait=60", json={"text": POST}, headers=sent)
+        record = got.json()
     assert collector.service["service.name"] == "tribunal"
     [request], [case] = collector.named("POST /v1/judge"), collector.named("invoke_workflow arcade")
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, PARENT)
@@ -114,10 +116,9 @@ async def test_a_request_its_case_its_nodes_and_its_calls_lie_within_each_other(
 
 
 async def test_a_failure_is_one_in_the_spans_too_and_says_nothing_of_the_post(
-    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, collector: Collector
 ) -> None:
-    async with ScriptedServer(lambda _: Fault(status=401, message=f"bad: {POST}")) as model:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
+    async with OpenAIServer(lambda _: Fault(status=401, message=f"bad: {POST}")):
         settings = {"model": "openai:scripted", "attempts": 1}
         async with serving(sqlite(tmp_path), settings=settings, graph="baseline") as client:
             got = await client.post("/v1/judge?wait=60", json={"text": POST, "deadline_s": 0.1})

@@ -16,7 +16,7 @@ TIME = ("--from", "2020-01-01", "--to", "2100-01-01")
 
 
 async def report(database: str, form: str, *more: str) -> str:
-    done = await run("transparency", *TIME, "--format", form, "--database", database, *more)
+    done = await run("dsa", "report", *TIME, "--format", form, "--database", database, *more)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -79,7 +79,7 @@ def test_small_counts_are_left_out_with_what_would_give_them_away() -> None:
 
 
 async def test_what_a_command_has_kept_counts_and_says_what_it_is(sqlite: str) -> None:
-    for more in ((), ("--review", "--review-rule", "all")):
+    for more in ((), ("--review", "--set", "review_rule=all")):
         judged_here = await run("judge", "Good morning!", "--model", "rehearsal", "--keep", "--database", sqlite, *more)
         assert judged_here.exit_code in (0, 5), judged_here.output
     told = json.loads(await report(sqlite, "json"))
@@ -89,5 +89,5 @@ async def test_what_a_command_has_kept_counts_and_says_what_it_is(sqlite: str) -
 
 
 async def test_an_end_before_the_begin(sqlite: str) -> None:
-    done = await run("transparency", "--from", "2026-02-01", "--to", "2026-01-01", "--database", sqlite)
+    done = await run("dsa", "report", "--from", "2026-02-01", "--to", "2026-01-01", "--database", sqlite)
     assert (done.exit_code, "is not after --from" in done.output) == (2, True)

@@ -13,7 +13,7 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.service.at_desk import HERE, Page
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.live import deciding, key_of, listening
 from tests.service.live import sqlite as made
 from tribunal.calls import DEMO_NOTICE
@@ -72,7 +72,7 @@ async def test_a_tried_post_waits_for_no_moderator(database: str) -> None:
     async with serving(database, settings={"review": True, "review_rule": ["all"]}) as client:
         told = events_of(await client.post("/try", json={"text": WEEDS}))
         assert told[-1]["title"] == "HATE SPEECH"
-        assert (await client.get("/v1/cases?outcome=pending")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases?outcome=pending", "cases") == []
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_another_site_s_page_starts_nothing(tmp_path: Path) -> None:
             assert error_of(got)[0] == 403
             got = await client.post("/try", files={"text": (None, "a")}, headers=headers)
             assert error_of(got)[0] == 403
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
         got = await client.post("/try", json={"text": "Good morning!"}, headers={"Origin": HERE})
         assert events_of(got)[-1]["event"] == "end"
         elsewhere = await client.post("/try", json={"text": "a"}, headers={"Host": "pointed-here.example"})
@@ -147,7 +147,7 @@ async def test_a_web_page_can_t_spend_what_needs_no_key_here(tmp_path: Path) -> 
                 for form in forms:
                     got = await client.post(path, headers=headers, **form)
                     assert (got.status_code, "another site" in got.text) == (403, True), (path, site)
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
         assert (await client.post("/v1/judge?wait=60", files={"text": (None, "a")})).status_code == 200
 
 
@@ -166,10 +166,10 @@ async def test_the_trial_ends_when_its_reader_stops(tmp_path: Path) -> None:
             async for line in got.aiter_lines():
                 if '"asking"' in line:
                     break
-        [case] = (await client.get("/v1/cases")).json()["cases"]
+        [case] = await get_json(client, "/v1/cases", "cases")
         while case["status"] in ("queued", "running"):
             await asyncio.sleep(0.05)
-            [case] = (await client.get("/v1/cases")).json()["cases"]
+            [case] = await get_json(client, "/v1/cases", "cases")
         assert case["cancelled"] == "who asked for it went away before it was decided"
 
 

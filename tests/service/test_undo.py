@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from tests.service.at_desk import ALL, post, somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import run
 from tests.service.live import key_of
 from tribunal.schema import JSON
@@ -21,7 +21,7 @@ KEPT = {**ALL, "desk_undo": 600.0}
 
 
 async def case_at(client: httpx.AsyncClient, case_id: str) -> JSON:
-    got: JSON = (await client.get(f"/v1/cases/{case_id}")).json()
+    got: JSON = await get_json(client, f"/v1/cases/{case_id}")
     return got
 
 
@@ -92,14 +92,14 @@ async def test_what_a_key_s_budget_had_reserved_is_given_back(sqlite: str, actio
         key = await key_of(sqlite, "judge", daily_calls=100)
         reviewer = await key_of(sqlite, "review")
         case = await post(client, "one: a post", key)
-        before = (await client.get("/v1/usage", headers={"X-API-Key": key})).json()
+        before = await get_json(client, "/v1/usage", headers={"X-API-Key": key})
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(reviewer, named="kim")
         await kim.send(at="/next")
         await kim.send(action, at="/cases/", question="is it a quotation?" if action == "ask" else "")
         await kim.send(at="/undo")
         assert kim.case == case["id"]
-        assert (await client.get("/v1/usage", headers={"X-API-Key": key})).json() == before
+        assert await get_json(client, "/v1/usage", headers={"X-API-Key": key}) == before
 
 
 def csrf_of(page: object) -> str:

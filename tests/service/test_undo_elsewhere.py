@@ -10,7 +10,7 @@ import httpx
 from sqlalchemy import Table, update
 
 from tests.service.at_desk import ALL, post, somebody
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tribunal.schema import JSON
 from tribunal.store import audit as audit_log
 from tribunal.store.engine import Store
@@ -31,7 +31,7 @@ async def in_effect(client: httpx.AsyncClient, store: Store, table: Table, at: s
     """What a decision came to, once its seconds are over."""
     async with store.transaction() as connection:
         await connection.execute(update(table).values(held_until=1.0))
-    while (now := (await client.get(at)).json())["status"] != status:
+    while (now := await get_json(client, at))["status"] != status:
         await asyncio.sleep(0.05)
     found: JSON = now
     return found
@@ -62,18 +62,18 @@ async def test_an_appeal_s_outcome_is_told_to_nobody_before_it_can_be_undone_no_
         said = {"action": "uphold", "reviewer": "ada"}
         late = await client.post(f"{where}/decision", json=said)
         assert (late.status_code, "is being decided by lee (operator)" in late.text) == (409, True)
-        held = (await client.get(where)).json()
+        held = await get_json(client, where)
         assert (held["status"], held["result"], held["held_until"] is None) == ("waiting", None, False)
-        assert (await client.get(at)).json()["record"]["category"] == "Racist"
+        assert (await get_json(client, at, "record"))["category"] == "Racist"
         page = await lee.send("undo", at="/appeals/")
         assert page.said == "Undone. The appeal waits for you again."
-        assert (await client.get(where)).json()["held_until"] is None
+        assert await get_json(client, where, "held_until") is None
         await lee.send("change", at="/appeals/", category="NotHate", note="a song", clauses="1.2")
         assert await messages(store) == []
     async with serving(database, **KEPT) as client, opened(database) as store:  # it survives a restart
         done = await in_effect(client, store, appeals, where, "decided")
         assert (done["result"], done["reviewer"], done["clauses"]) == ("reversed", "lee (operator)", ["1.2"])
-        record = (await client.get(at)).json()["record"]
+        record = await get_json(client, at, "record")
         assert (record["category"], record["clauses"], record["explanation"]) == ("NotHate", ["1.2"], "a song")
         [told] = await messages(store)
         assert (told["data"]["clauses"], told["data"]["appeal"]["clauses"]) == (["1.2"], ["1.2"])
@@ -89,9 +89,9 @@ async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(databa
     async with serving(database, **KEPT) as client, opened(database) as store:
         await client.post("/v1/webhooks", json={"url": "https://example.org/hook", "events": ["case.reopened"]})
         await decided_by_kim(client)
-        [asked] = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        [asked] = await get_json(client, "/v1/second-opinions", "second_opinions")
         where = f"/v1/second-opinions/{asked['id']}"
-        named = [each["id"] for each in (await client.get(where)).json()["shown"]["clauses"]]
+        named = [each["id"] for each in (await get_json(client, where, "shown"))["clauses"]]
         assert named[:2] == ["1.1", "1.2"]
         wrong = await client.post(f"{where}/opinion", json={"category": "NotHate", "clauses": ["9"], "reviewer": "lee"})
         assert (wrong.status_code, "clauses: '9': is none of the policy h-vli" in wrong.text) == (400, True)
@@ -99,7 +99,7 @@ async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(databa
         await lee.sign_in(named="lee")
         await lee.get(f"/desk/second-opinions/{asked['id']}")
         page = await lee.send("give", at="second-opinions", category="Sexist", note="a misclick")
-        assert ("You can undo this for" in page.words, (await client.get(where)).json()["status"]) == (True, "waiting")
+        assert ("You can undo this for" in page.words, await get_json(client, where, "status")) == (True, "waiting")
         page = await lee.send("undo", at="second-opinions")
         assert page.said == "Undone. It waits for you again."
         await lee.send("give", at="second-opinions", category="NotHate", note="a song", clauses="1.2")
@@ -107,7 +107,7 @@ async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(databa
         assert (done["second_category"], done["clauses"], done["held_until"]) == ("NotHate", ["1.2"], None)
         await lee.get(f"/desk/second-opinions/{asked['id']}")
         await lee.send("reopen", at="second-opinions", note="look again")
-        assert ((await client.get(where)).json()["status"], await messages(store)) == ("disagreed", [])
+        assert (await get_json(client, where, "status"), await messages(store)) == ("disagreed", [])
         await lee.send("undo", at="second-opinions")
         await lee.send("reopen", at="second-opinions", note="look again")
         done = await in_effect(client, store, second_opinions, where, "settled")

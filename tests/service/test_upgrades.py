@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, create_engine, inspect, text
 from typer.testing import CliRunner
 
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of
 from tests.service.past import RELEASES, past_database
 from tribunal.errors import BadInput
@@ -58,7 +58,7 @@ async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
     with past_database(release, kind, folder) as address:
         rows, records = rows_of(address), records_of(address)
         assert len(records) >= 5
-        told = await asyncio.to_thread(CliRunner().invoke, _app(), ["migrate", "--database", address])
+        told = await asyncio.to_thread(CliRunner().invoke, _app(), ["service", "migrate", "--database", address])
         assert (told.exit_code, told.stdout) == (0, f"database tables: version {VERSION}\n"), told.output
         entries = rows.get(
             "audit", len(records)
@@ -68,11 +68,11 @@ async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
         headers = {"X-API-Key": await key_of(address, "judge", "review", "audit")}
         async with serving(address, settings={"model": "rehearsal"}) as client:
             client.headers.update(headers)
-            ready = (await client.get("/readyz")).json()
+            ready = await get_json(client, "/readyz")
             assert (ready["ready"], ready["trouble"]) == (True, None)
             got = await client.post("/v1/judge?wait=60", json={"text": "Good morning!", "post_id": "t-1"})
             assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
-            listed = (await client.get("/v1/cases?limit=200")).json()["cases"]
+            listed = await get_json(client, "/v1/cases?limit=200", "cases")
             assert {each["id"] for each in listed} == records.keys() | {got.headers["tribunal-case"]}
             for each in listed:
                 assert (await client.get(f"/v1/cases/{each['id']}")).status_code == 200
@@ -81,7 +81,7 @@ async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
                     said = {"action": "accept", "reviewer": "kim", "note": "I agree."}
                     done = await client.post(f"/v1/cases/{each['id']}/decision", json=said)
                     assert (done.status_code, done.json()["outcome"]) == (200, "verdict"), done.text
-            found = (await client.get("/v1/cases?post_id=post-2")).json()["cases"]
+            found = await get_json(client, "/v1/cases?post_id=post-2", "cases")
             assert len(found) == 1
         told = await asyncio.to_thread(CliRunner().invoke, _app(), ["audit", "verify", "--database", address])
         assert told.exit_code == 0, told.output
@@ -115,7 +115,7 @@ def test_rows_that_no_release_wrote_are_refused_and_stay(kind: str, tmp_path: Pa
         with connected(address) as connection:
             connection.execute(text("INSERT INTO batches VALUES ('b', 1, NULL, 'n', 0, '[]')"))
         before = rows_of(address)
-        told = CliRunner().invoke(_app(), ["migrate", "--database", address])
+        told = CliRunner().invoke(_app(), ["service", "migrate", "--database", address])
         assert told.exit_code == 2
         assert told.stderr.count("\n") == 1
         assert "can't be brought up to date: no release wrote rows of batches without status; delete " in told.stderr
@@ -184,7 +184,7 @@ def test_what_a_migration_adds_can_be_left_out_by_the_release_before() -> None:
 async def test_a_changed_table_is_told_in_a_line_by_migrate_and_serve(database: str) -> None:
     with connected(database) as connection:
         connection.execute(text("ALTER TABLE notes DROP COLUMN kind"))
-    told = await asyncio.to_thread(CliRunner().invoke, _app(), ["migrate", "--database", database])
+    told = await asyncio.to_thread(CliRunner().invoke, _app(), ["service", "migrate", "--database", database])
     assert told.exit_code == 2
     assert "table notes: column kind: is missing; " in told.stderr
     assert told.stderr.count("\n") == 1
@@ -200,7 +200,7 @@ async def test_tables_of_a_later_release_that_only_add_are_worked_on(database: s
             connection.execute(text("ALTER TABLE cases ADD COLUMN later TEXT"))
             connection.execute(text("ALTER TABLE notes ADD COLUMN later INTEGER NOT NULL DEFAULT 0"))
             connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-        ready = (await client.get("/readyz")).json()
+        ready = await get_json(client, "/readyz")
         assert (ready["ready"], ready["trouble"]) == (True, None)
         assert (await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
     async with serving(database) as client:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ import pytest
 from PIL import Image
 
 from tests.court import PATIENCE, court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tests.service.conftest import serving
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
+from tests.service.conftest import get_json, serving
 from tests.service.test_service import ended
 from tribunal.models.image import MAX_BYTES
-from tribunal.service.app import create_app
-from tribunal.service.replica.options import ServiceOptions
 
 
 def picture(form: str = "PNG") -> bytes:
@@ -29,8 +27,7 @@ def picture(form: str = "PNG") -> bytes:
 
 
 async def test_an_image_is_sent_as_a_file(database: str) -> None:
-    async with ScriptedServer(court_script()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(court_script()) as server:
         async with serving(database, settings={"model": "openai:scripted"}) as client:
             form = {"text": "Good morning!", "graph": "baseline", "settings": '{"rounds": 2}', "post_id": "p-1"}
             form["earlier"] = '["How was the match?"]'
@@ -40,7 +37,7 @@ async def test_an_image_is_sent_as_a_file(database: str) -> None:
             got = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())})
             assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
             assert got.json()["shown"] == ["text", "image"]
-            case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+            case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
             assert case["post"]["image"].startswith("data:image/png;base64,")
             assert (case["post"]["post_id"], case["settings"]["max_text"]) == ("p-1", 100)
         assert server.requests[0].images
@@ -74,7 +71,7 @@ async def test_a_form_that_is_refused(
         got = await client.post("/v1/judge?wait=30", data=form, files=files)
         assert got.status_code == status, got.text
         assert says in got.json()["error"]["message"]
-        assert (await client.get("/v1/cases")).json()["cases"] == []
+        assert await get_json(client, "/v1/cases", "cases") == []
 
 
 @pytest.mark.long
@@ -109,18 +106,16 @@ async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) ->
         await answered.wait()
         return script(request)
 
-    async with ScriptedServer(slow) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-        async with serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client:
-            app = client.app  # type: ignore[attr-defined]
-            for query in (b"", b"wait=30"):
-                await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
-            second, first = (await client.get("/v1/cases")).json()["cases"]
-            assert (first["status"], second["status"]) == ("running", "cancelled")
-            answered.set()
-            async with asyncio.timeout(PATIENCE):
-                case = await ended(client, f"/v1/cases/{first['id']}")
-            assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
+    async with OpenAIServer(slow), serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client:
+        app = client.app  # type: ignore[attr-defined]
+        for query in (b"", b"wait=30"):
+            await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
+        second, first = await get_json(client, "/v1/cases", "cases")
+        assert (first["status"], second["status"]) == ("running", "cancelled")
+        answered.set()
+        async with asyncio.timeout(PATIENCE):
+            case = await ended(client, f"/v1/cases/{first['id']}")
+        assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
 
 
 async def test_an_upload_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
@@ -128,7 +123,7 @@ async def test_an_upload_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
         app = client.app  # type: ignore[attr-defined]
         status = await gone_at_once(app, "/v1/batches", b'{"text": "Good', "application/x-ndjson", whole=False)
         assert status == 400
-        assert (await client.get("/v1/batches")).json()["batches"] == []
+        assert await get_json(client, "/v1/batches", "batches") == []
 
 
 async def gone_at_once(
@@ -154,12 +149,11 @@ async def gone_at_once(
     return int(sent[0]["status"])
 
 
-def test_both_forms_are_in_the_openapi_document() -> None:
-    document = create_app(ServiceOptions()).openapi()
-    judge = document["paths"]["/v1/judge"]["post"]["requestBody"]["content"]
+def test_both_forms_are_in_the_openapi_document(app_document: dict[str, Any]) -> None:
+    judge = app_document["paths"]["/v1/judge"]["post"]["requestBody"]["content"]
     assert set(judge) == {"application/json", "multipart/form-data"}
     assert judge["multipart/form-data"]["schema"]["properties"]["image"]["format"] == "binary"
-    batches = document["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
+    batches = app_document["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
     assert set(batches) == {"application/x-ndjson", "text/csv", "multipart/form-data"}
     for content in (judge, {"form": batches["multipart/form-data"]}):
         for kind, about in content.items():

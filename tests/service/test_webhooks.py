@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.service.batched import ended, posts, sent
 from tests.service.command import started
-from tests.service.conftest import serving
+from tests.service.conftest import get_json, serving
 from tests.service.receiving import Receiver, receiving
 from tribunal import ajudge
 from tribunal.cases import case_store, leases
@@ -48,7 +48,7 @@ async def judged(client: httpx.AsyncClient, **asked: Any) -> str:
 async def message(client: httpx.AsyncClient, status: str) -> dict[str, Any]:
     """The one message there is, once it has this status."""
     for _ in range(600):
-        [found] = (await client.get("/v1/webhooks/deliveries")).json()["deliveries"]
+        [found] = await get_json(client, "/v1/webhooks/deliveries", "deliveries")
         if found["status"] == status:
             return dict(found)
         await asyncio.sleep(0.05)
@@ -63,7 +63,7 @@ async def test_every_case_that_ends_is_told_of(database: str) -> None:
         case_id = await judged(client)
         await asyncio.gather(some.wait(1), all_of_it.wait(1))
         told = some.read(0, hook["secret"])
-        case = (await client.get(f"/v1/cases/{case_id}")).json()
+        case = await get_json(client, f"/v1/cases/{case_id}")
         assert told["type"] == "case.decided"
         assert told["timestamp"].endswith("Z")
         names = ("post_id", "graph", "outcome", "category", "hateful", "confidence", "uncertain", "explanation")
@@ -97,8 +97,8 @@ async def test_what_is_not_taken_is_sent_again_and_then_dead_and_can_be_replayed
         await judged(client)
         dead = await message(client, "dead")
         assert (dead["attempts"], dead["answered"], dead["error"]) == (3, 503, "answered 503")
-        assert (await client.get("/v1/webhooks/deliveries?status=delivered")).json()["deliveries"] == []
-        assert len((await client.get("/v1/webhooks/deliveries?status=dead")).json()["deliveries"]) == 1
+        assert await get_json(client, "/v1/webhooks/deliveries?status=delivered", "deliveries") == []
+        assert len(await get_json(client, "/v1/webhooks/deliveries?status=dead", "deliveries")) == 1
         again = f"/v1/webhooks/deliveries/{dead['id']}/replay"
         assert (await client.post(again)).status_code == 202
         delivered = await message(client, "delivered")
@@ -116,7 +116,7 @@ async def test_whoever_answers_410_is_asked_no_more(database: str) -> None:
         await judged(client)
         dead = await message(client, "dead")
         assert (dead["attempts"], dead["answered"]) == (1, 410)
-        [listed] = (await client.get("/v1/webhooks")).json()["webhooks"]
+        [listed] = await get_json(client, "/v1/webhooks", "webhooks")
         assert listed["disabled"] is not None
         await judged(client, text="Another one.")
         assert (await message(client, "dead"))["id"] == dead["id"]  # nothing was written for it
@@ -136,15 +136,15 @@ async def test_410_for_many_at_once(database: str) -> None:
             await a_decided_case(store, f"p-{number}")
         receiver.answers = [410]
         async with serving(database, **AT_ONCE) as client:
-            while (await client.get("/v1/webhooks/deliveries?status=waiting")).json()["deliveries"]:
+            while await get_json(client, "/v1/webhooks/deliveries?status=waiting", "deliveries"):
                 await asyncio.sleep(0.05)
-            dead = (await client.get(f"/v1/webhooks/deliveries?status=dead&webhook={hook_id}&limit=5")).json()
-            rest = (await client.get(f"/v1/webhooks/deliveries?before={dead['next']}")).json()["deliveries"]
+            dead = await get_json(client, f"/v1/webhooks/deliveries?status=dead&webhook={hook_id}&limit=5")
+            rest = await get_json(client, f"/v1/webhooks/deliveries?before={dead['next']}", "deliveries")
             assert len({each["id"] for each in (*dead["deliveries"], *rest)}) == 8
             receiver.answers = [200]
             await endpoints.enable_webhook(store, hook_id)
             assert await Outbox(store).replay() == 8
-            while len((await client.get("/v1/webhooks/deliveries?status=delivered")).json()["deliveries"]) < 8:
+            while len(await get_json(client, "/v1/webhooks/deliveries?status=delivered", "deliveries")) < 8:
                 await asyncio.sleep(0.05)
         await store.close()
 
@@ -210,7 +210,7 @@ async def test_two_replicas_send_a_message_once(database: str) -> None:
         for at in range(6):
             await judged((one, two)[at % 2], post_id=f"p-{at}", text=f"Good morning, number {at}!")
         await receiver.wait(6)
-        while (await one.get("/v1/webhooks/deliveries?status=waiting")).json()["deliveries"]:
+        while await get_json(one, "/v1/webhooks/deliveries?status=waiting", "deliveries"):
             await asyncio.sleep(0.05)
         assert len(receiver.came) == len({each.id for each in receiver.came}) == 6
 
@@ -315,7 +315,7 @@ async def test_an_endpoint_that_is_none(sqlite: str) -> None:
             got = await client.post("/v1/webhooks", json=asked)
             assert (got.status_code, got.json()["error"]["message"].startswith(named)) == (400, True), got.text
             assert "secret@" not in got.text
-        assert (await client.get("/v1/webhooks")).json()["webhooks"] == []
+        assert await get_json(client, "/v1/webhooks", "webhooks") == []
         for method, path in (("DELETE", "hook-0"), ("POST", "hook-0/test"), ("POST", "hook-0/enable")):
             assert (await client.request(method, f"/v1/webhooks/{path}")).status_code == 404
         assert (await client.delete("/v1/webhooks/%00")).status_code == 400
@@ -361,7 +361,7 @@ async def test_old_messages_are_deleted(sqlite: str) -> None:
             await judged(client)
             await message(client, "delivered")
         async with serving(sqlite, webhook_days=0) as client:
-            while (await client.get("/v1/webhooks/deliveries")).json()["deliveries"]:
+            while await get_json(client, "/v1/webhooks/deliveries", "deliveries"):
                 await asyncio.sleep(0.05)
 
 
@@ -369,7 +369,7 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TRIBUNAL_DATABASE", sqlite)
 
     async def tribunal(*words: str, status: int = 0) -> str:
-        ran = await asyncio.to_thread(CliRunner().invoke, app, ["webhooks", *words])
+        ran = await asyncio.to_thread(CliRunner().invoke, app, ["service", "webhooks", *words])
         assert ran.exit_code == status, ran.output
         return ran.stdout
 
@@ -386,15 +386,15 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
         async with serving(sqlite, **AT_ONCE) as client:
             await judged(client)
             dead = await message(client, "dead")
-            line = await tribunal("dead")
+            line = await tribunal("list", "--failed")
             assert (line.split()[0], "answered 500" in line) == (dead["id"], True)
             receiver.answers = [200]
             await tribunal("replay", status=2)
             await tribunal("replay", "msg-0", status=2)
             assert "1 message will be sent again" in await tribunal("replay", "--all")
             await message(client, "delivered")
-            assert await tribunal("dead") == ""
-        await tribunal("enable", hook_id)
+            assert await tribunal("list", "--failed") == ""
+        assert f"{hook_id}: answered 200" in await tribunal("test", hook_id, "--enable")
         await tribunal("remove", hook_id)
         await tribunal("remove", hook_id, status=2)
         assert await tribunal("list") == ""

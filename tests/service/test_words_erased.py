@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from tests.court import court_script, cue
 from tests.doubles import ScriptedServer
 from tests.service.batched import ended, lines, sent, table
-from tests.service.conftest import opened, serving
+from tests.service.conftest import get_json, opened, serving
 from tests.service.test_checkpoints import COURT
 from tribunal.commands import app
 from tribunal.schema import Record
@@ -112,7 +112,7 @@ async def test_a_case_s_words_are_erased_over_http(database: str, tmp_path: Path
         for case in (decided, waits):
             assert (await client.delete(f"/v1/cases/{case}/words")).json() == {"id": case, "erased": 1}
         assert (await client.delete(f"/v1/cases/{waits}/words")).json()["erased"] == 0
-        shown = (await client.get(f"/v1/cases/{decided}")).json()
+        shown = await get_json(client, f"/v1/cases/{decided}")
         left = Record.model_validate(shown["record"])
         assert (left.outcome, left.category, left.image_sha256) == ("verdict", "NotHate", done["image_sha256"])
         assert left.review is not None
@@ -120,14 +120,14 @@ async def test_a_case_s_words_are_erased_over_http(database: str, tmp_path: Path
             "kim (operator)", "edit", "Religious",
         )  # fmt: skip
         assert [call.model for call in left.calls] == [call["model"] for call in done["calls"]]
-        shown = (await client.get(f"/v1/cases/{waits}")).json()
+        shown = await get_json(client, f"/v1/cases/{waits}")
         assert shown["cancelled"] == "its words were erased before anybody had decided"
         assert (shown["post"], shown["question"]) == ({"post_id": "p-1"}, None)
         assert shown["erased"] > shown["created"]
         late = await client.post(f"/v1/cases/{waits}/decision", json={"action": "accept"})
         assert late.status_code == 409
         assert [path.stem for path in images.iterdir()] == [
-            (await client.get(f"/v1/cases/{other}")).json()["record"]["image_sha256"]
+            (await get_json(client, f"/v1/cases/{other}", "record"))["image_sha256"]
         ], "an image goes with the last case that has it"
         assert (await client.delete(f"/v1/cases/{other}/words")).is_success
     assert WORD not in await cells(database)
@@ -158,12 +158,12 @@ async def test_a_replica_erases_by_itself_what_is_old(database: str, tmp_path: P
             waits = await judged(client, server, text="still to be decided")
             batch = (await sent(client, lines({"id": "r", "text": "a row", "column": WORD}))).json()["id"]
             await ended(client, f"/v1/batches/{batch}")
-            [row] = (await client.get("/v1/cases", params={"batch_id": batch})).json()["cases"]
+            [row] = await get_json(client, "/v1/cases", "cases", params={"batch_id": batch})
         for case in (old, waits, row["id"]):
             await aged(database, case, 31)
         async with serving(database, retain_words="30d", **COURT) as client:
             while True:  # it looks as soon as it is there
-                found = {case: (await client.get(f"/v1/cases/{case}")).json() for case in (old, row["id"], new, waits)}
+                found = {case: await get_json(client, f"/v1/cases/{case}") for case in (old, row["id"], new, waits)}
                 if all(found[case]["erased"] for case in (old, row["id"])):
                     break
                 await asyncio.sleep(0.02)
@@ -192,25 +192,31 @@ def run(*arguments: str) -> Result:
 def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> None:
     data = tmp_path / "tribunal-data"
     scripted_model.answer("arcade/judge", {**UNSURE, "reasoning": WORD, "cue": None})
-    asked = ("judge", f"these {WORD}", "--review", "--review-rule", "all", "--json", "--id")
+    asked = ("judge", f"these {WORD}", "--review", "--set", "review_rule=all", "--json", "--id")
     first, second = (json.loads(run(*asked, name).stdout)["thread"] for name in ("p-1", "p-2"))
     assert run("review", "decide", first, "--accept", "--note", f"noted {WORD}", "--reviewer", "kim").exit_code == 0
     assert {"service.sqlite"} == {path.partition("-wal")[0] for path in on_disk(data)}
 
     for wrong, says in (
-        (("forget",), "give one of --post, --case and --older-than"),
-        (("forget", "--case", first, "--post", "p-1"), "give one of"),
-        (("forget", "--older-than", "soon"), "'soon' is no length of time; give such as 90d"),
-        (("forget", "--case", first), "nothing can be asked here; give --yes or --dry-run"),
+        (
+            (
+                "cases",
+                "forget",
+            ),
+            "give one of --post, --case and --older-than",
+        ),
+        (("cases", "forget", "--case", first, "--post", "p-1"), "give one of"),
+        (("cases", "forget", "--older-than", "soon"), "'soon' is no length of time; give such as 90d"),
+        (("cases", "forget", "--case", first), "nothing can be asked here; give --yes or --dry-run"),
     ):
         refused = run(*wrong)
         assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
-    assert json.loads(run("forget", "--older-than", "0", "--dry-run", "--json").stdout) == {
+    assert json.loads(run("cases", "forget", "--older-than", "0", "--dry-run", "--json").stdout) == {
         "cases": 1, "left": 1, "erased": False,
     }  # fmt: skip
     assert WORD in run("review", "show", first).stdout
 
-    done = json.loads(run("forget", "--post", "p-1", "--yes", "--json").stdout)
+    done = json.loads(run("cases", "forget", "--post", "p-1", "--yes", "--json").stdout)
     assert done == {"cases": 1, "left": 0, "erased": True, "wiped": True}
     gone = run("review", "show", first)
     assert (gone.exit_code, "its words were erased" in gone.stderr) == (2, True)
@@ -220,10 +226,10 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     assert left["post_sha"]
     assert WORD in run("review", "show", second).stdout
 
-    assert run("forget", "--case", second, "--yes").exit_code == 0
+    assert run("cases", "forget", "--case", second, "--yes").exit_code == 0
     assert run("review", "decide", second, "--accept").exit_code == 2
     assert on_disk(data) == []
     verified = run("audit", "verify")
     assert (verified.exit_code, "each follows from the one before" in verified.stdout) == (0, True)
     assert "words.erased" in run("audit", "show").stdout
-    assert "no such case has any" in run("forget", "--older-than", "0", "--yes").stdout
+    assert "no such case has any" in run("cases", "forget", "--older-than", "0", "--yes").stdout

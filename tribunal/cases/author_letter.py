@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -17,15 +16,7 @@ from tribunal.cases.case_drawing import TO_AUTHORS, fixed_texts
 from tribunal.cases.case_view import AuthorLetter
 from tribunal.cases.deciders import model_verdict, recorded_policy
 from tribunal.cases.letter_check import check_letter
-from tribunal.cases.letter_sections import (
-    NO_MAPPING,
-    AppliedRule,
-    FactsOfLetter,
-    lacking_translations,
-    make_sections,
-    measures_of,
-    rule_in_language,
-)
+from tribunal.cases.letter_notice import make_notice, measures_of, missing_from_mapping, rule_in_language
 from tribunal.cases.quotations import find_spans, merge_spans, quotations_in, quoted_spans, withdrawn_cue_ids
 from tribunal.cases.view_maker import CaseAtHand, case_details, fields_of_post
 from tribunal.context import Context, context_from
@@ -114,22 +105,22 @@ async def write_letter(
             f"letter: {name or record.post_id}: no reason can be stated for this decision: its explanation is empty "
             "and no cue stands; a person should look: reopen it at the desk, or judge the post again with --review"
         )
+    details = tuple((each, value) for each, value in case_details(record, name) if value and each in TO_AUTHORS)
     draft = _Draft(
-        record, decision, tag, policy, mapping, today or datetime.now(UTC).date(), text, at_hand.get("image")
-    )
-    draft.grounds.extend(grounds)
-    draft.details.extend((each, value) for each, value in case_details(record, name) if value and each in TO_AUTHORS)
+        record, decision, tag, policy, mapping, today or datetime.now(UTC).date(), text, bool(at_hand.get("image")),
+        grounds, details,
+    )  # fmt: skip
     open_or_failed = decision in ("not_yet_decided", "could_not_be_decided")
-    if fixed_texts(tag) and (open_or_failed or not against or draft.rule.rule):
+    if fixed_texts(tag) and (open_or_failed or not against or rule_in_language(policy, record, tag).rule):
         return draft.finish()
-    if open_or_failed or not (text or at_hand.get("image")):
+    if open_or_failed or not (text or draft.has_image):
         return draft.finish(warnings=() if open_or_failed else (_NO_WORDS,))
     return await _write_by_model(draft, dict(at_hand), context or Context(), files=files)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Draft:
-    """A letter to be: what it is about, and what it tells whoever writes it."""
+    """A letter to be: the facts of it that are known before it is written."""
 
     record: Record
     decision: Decision
@@ -138,52 +129,36 @@ class _Draft:
     mapping: DecisionMapping | None
     today: date
     text: str | None
-    image: Any
-    grounds: list[Ground] = field(default_factory=list)
-    details: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def against(self) -> bool:
-        return self.decision in RESTRICTING
-
-    @property
-    def rule(self) -> AppliedRule:
-        """Return what the policy says of the decision, in the letter's language, as far as it does."""
-        return rule_in_language(self.policy, self.record, self.tag)
-
-    @property
-    def untranslated_rule(self) -> str:
-        """Return what the policy says of the category in the language that it is written in."""
-        categories = self.policy.categories(self.record.scheme) if self.policy and self.against else ()
-        return next((each.meaning for each in categories if each.name == self.record.category), "")
+    has_image: bool
+    grounds: list[Ground]
+    details: tuple[tuple[str, str], ...]
 
     def finish(
         self, written: PlainForm | None = None, warnings: Iterable[str] = (), calls: tuple[JSON, ...] = ()
     ) -> AuthorLetter:
         """Return the letter: with what a model wrote, or of fixed sentences; in English where there are none."""
-        record, own = self.record, fixed_texts(self.tag)
-        texts, frame = (own, self.tag) if own else (fixed_texts("en") or {}, "en")
-        rule = rule_in_language(self.policy, record, frame)
+        record, texts = self.record, fixed_texts(self.tag)
+        frame = self.tag if texts else "en"
         noted = [*([DEMO_NOTICE] if record.rehearsed else []), *warnings]
-        if not own:
+        if not texts:
             what = "its sections are" if written else "it is"
             noted.append(f"there is no fixed text in {language_name(self.tag)}; {what} in English")
+            texts = fixed_texts("en") or {}
         about: JSON = {}
-        quoted = tuple(dict.fromkeys(words for each in self.grounds for words in each.quotes))
-        if self.against:
-            category = record.category or ""
-            facts = FactsOfLetter(quoted, self._attacked(frame), bool(self.text), bool(self.image))
-            months = self.mapping.redress.months if self.mapping else LEAST_MONTHS
+        if self.decision in RESTRICTING:
+            category, rule = record.category or "", rule_in_language(self.policy, record, frame)
             about = {
-                "category": category, "clauses": rule.clauses, "rule": rule.rule,
-                "measures": measures_of(self.mapping, category), "complain_until": add_months(self.today, months),
-                "frame_language": "" if own or not written else "en",
-                "sections": make_sections(
-                    record, texts, frame, rule=rule, facts=facts, mapping=self.mapping, today=self.today,
-                    written=written is not None,
+                "category": category,
+                "clauses": rule.clauses,
+                "rule": rule.rule,
+                "measures": measures_of(self.mapping, category),
+                "complain_until": add_months(self.today, self.mapping.redress.months if self.mapping else LEAST_MONTHS),
+                "notice": make_notice(
+                    record, frame, rule=rule, attacked=self._attacked(frame), has_image=self.has_image,
+                    mapping=self.mapping, today=self.today,
                 ),
             }  # fmt: skip
-            noted += [NO_MAPPING] if self.mapping is None else lacking_translations(self.mapping, category, frame)
+            noted += missing_from_mapping(self.mapping, category, frame)
             if not rule.rule and not written:
                 noted.append(
                     f"the words of the rule are left out: the policy has none in {language_name(frame)}; add them "
@@ -193,12 +168,12 @@ class _Draft:
         return AuthorLetter(
             outcome=record.outcome,
             hateful=record.hateful if record.outcome == "verdict" else None,
-            language=self.tag if own or written else "en",
+            language=self.tag if written else frame,
             title=title,
             text=text,
             post=self.text,
-            quoted=quoted,
-            details=tuple(self.details),
+            quoted=tuple(dict.fromkeys(words for each in self.grounds for words in each.quotes)),
+            details=self.details,
             source="written" if written else "fixed",
             warnings=tuple(noted),
             calls=calls,
@@ -218,7 +193,9 @@ class _Draft:
 
 async def _write_by_model(draft: _Draft, post: JSON, context: Context, *, files: bool) -> AuthorLetter:
     """Return a letter whose decision and reasons a model puts into words, or without them, if they can't be taken."""
-    record, rule = draft.record, draft.untranslated_rule
+    record, against = draft.record, draft.decision in RESTRICTING
+    categories = draft.policy.categories(record.scheme) if draft.policy and against else ()
+    rule = next((each.meaning for each in categories if each.name == record.category), "")
     # Without the posts of others before it, and with its image where it is.
     source, absent = None, ""
     if post.get("image"):
@@ -242,7 +219,7 @@ async def _write_by_model(draft: _Draft, post: JSON, context: Context, *, files:
             Runtime(context=context_from(settings)),
             check=check,
             decision=decision_in_words(draft.decision),
-            category=category_in_words(record.category) if draft.against and record.category else "",
+            category=category_in_words(record.category) if against and record.category else "",
             rule=operator_words(rule) if rule else "",
             grounds=grounds_shown(draft.grounds),
             language=operator_words(language_name(draft.tag)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -113,8 +114,17 @@ def _render(picture: CaseView | AuthorLetter, kind: Literal["html", "md"], **val
     """Return a case or a letter by its template."""
     if isinstance(picture, CaseView):
         return _template(f"case.{kind}.jinja").render(case=picture, **values)
-    labels = {"case": str((fixed_texts(picture.language) or {}).get("case", ""))}
-    return _template(f"letter.{kind}.jinja").render(letter=picture, labels=labels, **values)
+    texts = fixed_texts(picture.notice.language) if picture.notice else None
+    label = str((fixed_texts(picture.language) or {}).get("case", ""))
+    return _template(f"letter.{kind}.jinja").render(letter=picture, texts=texts, label_of_case=label, **values)
+
+
+def format_day(day: date, tag: str) -> str:
+    """Return a day as people of a language write it: 26. Mai 2027."""
+    from babel.dates import format_date
+
+    base = tag.partition("-")[0]
+    return str(format_date(day, "long", locale="en_GB" if base == "en" else base))
 
 
 def _template(name: str) -> Template:
@@ -137,7 +147,7 @@ def _environment(kind: str) -> Environment:
 
     made = make_template_environment(_source, escape)
     made.globals |= {"count_noun": count_noun, "format_date": format_date}
-    made.globals |= {"view_titles": VIEWS}
+    made.globals |= {"view_titles": VIEWS, "day": format_day}
     made.filters |= {"block": _markdown_block, "cell": _markdown_cell, "marked": _markdown_post}
     return made
 

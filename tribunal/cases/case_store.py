@@ -77,7 +77,6 @@ class CaseStore:
         by: Who = OPERATOR,
         deadline: float | None = None,
         hold: Hold | None = None,
-        only_here: bool = False,
     ) -> Intake:
         """Write a case down, and reserve what it may take of its key's daily budget.
 
@@ -91,7 +90,6 @@ class CaseStore:
             by: who asks, for the audit log.
             deadline: when the case fails, if no model answers until then.
             hold: why it isn't tried yet.
-            only_here: whether it may only be taken up here and now.
 
         Returns:
             the case; a request that was made before gives the case that it made.
@@ -104,9 +102,6 @@ class CaseStore:
         here = here and not (new.keep and hold)
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
             here = False
-        if only_here and not here:
-            why = hold.why if hold else "others wait before it"
-            raise Problem("busy", f"a trial that is stepped through can't wait, and {why}", retry_after=5)
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
         made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
         made |= {"deadline": deadline, **(hold.columns() if hold else {})}
@@ -314,12 +309,11 @@ class CaseStore:
         self.outbox.send()
         return counts
 
-    async def cancel(self, held: Held, why: str, spent: Spending | None = None, edited: Record | None = None) -> None:
+    async def cancel(self, held: Held, why: str, spent: Spending | None = None) -> None:
         """End a case without an outcome: nobody waits for it, or what it was about is gone.
 
         One that a person has answered goes back to them instead: what they were asked stands, and their answer is gone.
-        What this attempt has `spent` is counted; None: that isn't known. `edited` is what came of a trial that a person
-        edited, to be shown and never counted.
+        What this attempt has `spent` is counted; None: that isn't known.
         """
         by = replica_actor(self.replica)
         if held.answer is not None:
@@ -330,7 +324,7 @@ class CaseStore:
                     await self._settle(connection, held, spent)
                     await append(connection, by, entry)
             return
-        record = {"cancelled": why, **({"edited": edited.dump()} if edited else {})}
+        record = {"cancelled": why}
         values: JSON = {"status": "cancelled", "finished": time.time(), "record": record, **NO_RESERVATION}
         post_id = (held.post or {}).get("post_id")
         told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
@@ -341,7 +335,7 @@ class CaseStore:
                     await self.outbox.announce(connection, "case.cancelled", told)
                 effects = await cancel_appeal_trial(connection, held, why)
                 await self._settle(connection, held, spent)
-                await append(connection, by, cancel_entry(held.id, values["record"]), *effects)
+                await append(connection, by, cancel_entry(held.id, record), *effects)
         self.outbox.send()
 
     # Read

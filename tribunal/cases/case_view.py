@@ -267,25 +267,25 @@ class CaseView(_Page):
     details: tuple[tuple[str, str], ...] = Field(default=(), description="what else is known, by name")
 
 
-class LetterLine(Frozen):
-    """A line of a letter: a sentence, words of the post, or words of the policy."""
+class Notice(Frozen):
+    """The facts of a restriction, beside those of the letter; the templates put them into sentences."""
 
-    text: str
-    kind: Literal["sentence", "post", "rule"] = "sentence"
-
-
-class LetterSection(Frozen):
-    """A section of a letter that is a notice: what was done, the facts, the rule, the automation, the redress."""
-
-    about: Literal["measure", "facts", "rule", "automation", "redress"]
-    heading: str
-    lines: tuple[LetterLine, ...]
+    language: str = Field(description="of the sentences")
+    fields: dict[str, str] = Field(description="what the operator says, by the names of a statement of reasons")
+    ends: tuple[date, ...] = Field(description="the days on which measures end")
+    territory: tuple[str, ...] = Field(description="EU or EEA, or the names of the countries where the measure applies")
+    attacked: tuple[str, ...] = Field(description="the groups that the post attacks")
+    has_image: bool = Field(description="whether the post's image is at hand")
+    category: str = Field(description="the category's name in the language of the sentences")
+    exceptions: str = Field(description="the policy's exceptions")
+    written_on: date
+    redress: JSON = Field(description="`months` for a complaint, and the addresses `complaint` and `settlement`")
 
 
 class AuthorLetter(_Page):
     """A case for the person who posted: what was decided and why, in their language. Nothing about anybody else.
 
-    Against a post it is a notice of the restriction (Digital Services Act, article 17), in `sections`.
+    Against a post it is a notice of the restriction (Digital Services Act, article 17).
     """
 
     told_to: Literal["poster"] = "poster"
@@ -301,8 +301,7 @@ class AuthorLetter(_Page):
     clauses: tuple[str, ...] = Field(default=(), description="the ids of the policy's clauses that were applied")
     measures: tuple[str, ...] = Field(default=(), description="what was done, as the register of the EU calls it")
     complain_until: date | None = Field(default=None, description="the last day for a complaint, if it is sent today")
-    sections: tuple[LetterSection, ...] = ()
-    frame_language: str = Field(default="", description="of the sections, where it isn't the letter's")
+    notice: Notice | None = Field(default=None, description="the facts of a restriction")
     details: tuple[tuple[str, str], ...] = Field(default=(), description="those of the case that its author may read")
     source: Literal["written", "fixed"] = Field(
         description="whether a model wrote the text, or it is made of fixed words"

@@ -122,8 +122,6 @@ def _deciding_models(record: Record) -> str:
     """Return the models that decided, each with its seat."""
     if record.track == "dismissed":
         return "ended early: nothing found, so no judge decided"
-    if record.track == "triage" and record.first_look:
-        return f"the screening classifier ({record.first_look[:12]})"
     if record.outcome in ("refusal", "failure") and record.fault and not record.review:
         return f"{record.fault.get('model')} ({record.fault.get('seat')})"
     deciding = [call for call in record.calls if call.seat in _DECIDING_SEATS and call.error is None]

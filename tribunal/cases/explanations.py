@@ -54,7 +54,8 @@ async def aexplain(
         told_to: `auditor`: all of it, and no model is asked. `poster`: a notice to the person who posted, with nothing
             about anybody else; a model writes what the policy lacks in their language, and it is checked.
         language: of the poster's explanation, as a tag; by default the post's.
-        mapping: for `poster`: the file of what was done by category, and of the redress (`tribunal dsa mapping`).
+        mapping: for `poster`: the file of the measure by category, and of the redress
+            (`tribunal dsa statements --example-mapping`).
         config: callbacks, tags and metadata of the one call, as LangChain has them.
         settings: of the one call: the fields of `Context`, such as `model`.
 
@@ -135,9 +136,7 @@ async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
     from tribunal.cases.record_rows import text_of
 
     fields, case_id = row["record"], row["id"]
-    if row["status"] == "cancelled" and "edited" in (fields or {}):
-        fields = fields["edited"]
-    elif row["status"] == "cancelled":
+    if row["status"] == "cancelled":
         raise BadInput(f"case: {case_id}: ended without an outcome: {(fields or {}).get('cancelled')}")
     if fields is None:
         why = "its record isn't kept" if row["outcome"] else "has no outcome yet; look again once it has run"

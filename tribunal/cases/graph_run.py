@@ -57,7 +57,6 @@ async def run_graph(
     *,
     context: Context,
     config: RunnableConfig | None = None,
-    stepped: bool = False,
     **how: Any,
 ) -> JSON:
     """Run a graph until it ends or waits.
@@ -70,7 +69,6 @@ async def run_graph(
         listen: is given every event as it happens.
         context: its settings.
         config: the caller's callbacks, tags and metadata. The metadata by which a trace is found are added.
-        stepped: whether somebody goes on from its stops.
         how: what else `astream` takes.
 
     Returns:
@@ -82,8 +80,7 @@ async def run_graph(
         WrongState: a node can't read what another one or an edit left, and somebody can mend it and go on: the case has
             a `thread`. Any other case ends in a failure.
     """
-    if not stepped:
-        refuse_stops(context)
+    refuse_stops(context)
     mask_traces()
     metadata: JSON = {"graph": graph}
     if isinstance(given, dict):

@@ -57,7 +57,7 @@ class Held(Frozen):
 
     `answer` is what a person has said of it and it has still to go on from; `record` is then the one that they saw.
     `reserved` is what it may take of its key's daily budget; `calls_paid` are the ids of calls that were counted
-    when it was held. `stepped`: somebody steps through its trial, in the replica that took it in.
+    when it was held.
     """
 
     id: str
@@ -78,7 +78,6 @@ class Held(Frozen):
     via: str = "service"
     words: bool = True
     reserved: Reservation | None = None
-    stepped: bool = False
 
     def add_money(self, money: float | None) -> float | None:
         """Return what the case has cost with this attempt; None where one of them isn't known."""
@@ -96,7 +95,7 @@ class Intake(NamedTuple):
 
 def held_case_from_row(row: Mapping[str, Any]) -> Held:
     """Return a case that was just taken up. One that a person has answered is no longer a batch's to see to."""
-    fields = {name: row[name] for name in Held.model_fields if name not in ("reserved", "stepped")}
+    fields = {name: row[name] for name in Held.model_fields if name != "reserved"}
     held = Held.model_validate({**fields, "reserved": Reservation.from_row(row)})
     return held.model_copy(update={"batch_id": None}) if held.answer is not None else held
 

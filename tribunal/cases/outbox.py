@@ -1,6 +1,6 @@
-"""Messages to webhooks: one for each endpoint, written down in the same transaction as what it tells of.
+"""Messages to webhooks: one for each endpoint, stored in the same transaction as the change that it reports.
 
-What a message says is in our form, in ROOST Coop's, or in Slack's. One type of message always has the same fields.
+One type of message always has the same fields.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pydantic import Field
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider, find_models_outcome
-from tribunal.cases.slack_form import slack_message
+from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
@@ -33,9 +32,6 @@ EventType = Literal[
 EVENTS: tuple[EventType, ...] = get_args(EventType)
 # Those that the release before lists, and that stand in `webhooks.events`. The others stand in `later_events`.
 FIRST_EVENTS = EVENTS[:8]
-SLACK_EVENTS: tuple[EventType, ...] = ("case.escalated", "case.appealed", "case.expiring", "case.failed")
-Form = Literal["plain", "slack"]
-COOP_EVENTS: tuple[EventType, ...] = ("case.decided", "appeal.decided")
 TEST = "webhook.test"  # no case: sent by hand, to one endpoint, whatever it asked for
 _OF_RECORD = (
     "post_id", "outcome", "category", "hateful", "confidence", "probability", "uncertain", "rehearsed", "explanation",
@@ -145,97 +141,13 @@ def message_body(event: str, data: JSON) -> str:
     return json.dumps({"type": event, "timestamp": at, "data": data})
 
 
-# ROOST Coop calls back of its actions and of appeals (its docs/api/actions.md, 2026). A platform that has a callback
-# for Coop takes these at the same place. They are signed as all our messages are, not by Coop's key.
-
-
-class CoopTarget(Frozen):
-    """What the receiver calls what is acted on, and what is done."""
-
-    item_type: str = Field(min_length=1, max_length=200, description="Coop's id of the item type", examples=["comment"])
-    action: str = Field(
-        min_length=1, max_length=200, description="Coop's id of the action on a hateful post", examples=["remove"]
-    )
-    user_type: str = Field(
-        default="user", min_length=1, max_length=200, description="Coop's id of the type of users", examples=["user"]
-    )
-
-
-def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | None:
-    """Return what Coop would send; None where it would send nothing: a post that isn't hateful asks for no action."""
-    item = {"id": told.post_id or told.id, "typeId": target.item_type}
-    custom: JSON = {"case": told.id, "link": told.link, "graph": told.graph, "rehearsed": told.rehearsed}
-    custom["clauses"] = list(told.clauses)
-    if event == "appeal.decided" and (appeal := told.appeal) is not None:
-        return {
-            "appealId": appeal.id,
-            "item": item,
-            "appealedBy": {"id": appeal.appellant, "typeId": target.user_type},
-            # Another category of hate leaves the action as it is.
-            "appealDecision": "ACCEPT" if appeal.hateful_before and not told.hateful else "REJECT",
-            "custom": {**custom, "result": appeal.result},
-        }
-    if event != "case.decided" or not told.hateful:
-        return None
-    policies = [{"id": f"{told.policy_sha}:{told.category}", "name": told.category, "penalty": "NONE"}]
-    return {
-        "item": item,
-        "action": {"id": target.action},
-        "policies": policies if told.category is not None else [],
-        "rules": [],
-        "custom": {
-            **custom,
-            "confidence": told.confidence,
-            "probability": told.probability,
-            "uncertain": told.uncertain,
-            "decided_by": told.decided_by,
-        },
-    }
-
-
-# Slack's form is for people who are to look at a case: what it is about, why, and where it stands at the desk.
-
-_SLACK_TITLES: dict[str, str] = {
-    "case.decided": "A case was decided", "case.pending": "A case waits for a person",
-    "case.cancelled": "A case was cancelled", "case.appealed": "A decision was appealed",
-    "case.reopened": "A case was reopened", "appeal.trial": "An appeal has a new trial",
-    "appeal.tried": "The new trial of an appeal ended", "appeal.decided": "An appeal was decided",
-    "case.escalated": "A case was escalated to the leads",
-    "case.expiring": "No model answers, and a case fails soon", "case.failed": "A case failed",
-    TEST: "A test of this webhook",
-}  # fmt: skip
-
-
-def slack_case_message(event: str, told: CaseMessage, quote: str, public_url: str) -> JSON:
-    """Return what Slack is sent of a case; `quote` is the post's text, where it may be told."""
-    record = told.record or {}
-    court = find_models_outcome(record)
-    fault: JSON = record.get("fault") or {}
-    appeal = told.appeal
-    facts = [
-        ("Case", told.id),
-        ("Post", told.post_id or ""),
-        ("Category", told.category or ""),
-        ("The models' category", "" if told.category else court.get("category") or ""),
-        ("Clauses", ", ".join(record.get("clauses") or court.get("clauses") or ())),
-        ("Failed", f"{fault.get('error')} ({fault.get('model')})" if event == "case.failed" and fault else ""),
-        ("By", told.by or ""),
-        ("Result", (appeal and appeal.result) or ""),
-    ]
-    page = f"appeals/{appeal.id}" if appeal else f"cases/{told.id}"
-    quotes = [("Reason", told.reason or ""), ("Post's text", quote)]
-    return slack_message(_SLACK_TITLES[event], facts, quotes, f"{public_url}/desk/{page}")
-
-
-def make_test_message(webhook: JSON) -> str:
-    """Return the message of the type `webhook.test` to a webhook."""
-    if webhook["form"] == "slack":
-        return json.dumps(slack_message(_SLACK_TITLES[TEST], [("Webhook", webhook["id"])], [], ""))
-    return message_body(TEST, {"webhook": webhook["id"]})
-
-
 def events_of_webhook(webhook: Any) -> list[EventType]:
-    """Return the types of messages that a webhook is sent."""
+    """Return the types of messages that a webhook is sent.
+
+    An endpoint that an earlier version added in the form of Slack or Coop is sent nothing: ours has other fields.
+    """
+    if webhook["form"] or webhook["coop"]:
+        return []
     return [*webhook["events"], *(webhook["later_events"] or ())]
 
 
@@ -289,29 +201,20 @@ class Outbox:
         common = {
             "case_id": told.id, "created": now, "status": "waiting", "due": now, "attempts": 0, "attempts_before": 0,
         }  # fmt: skip
-        quote = ""
-        if told.record and any(row["form"] == "slack" and row["with_record"] for row, _ in wanted):
-            post = (await group.connection.execute(select(cases.c.post).where(cases.c.id == told.id))).scalar()
-            quote = (post or {}).get("text") or ""
+        absent = {name for name in _OF_SOME if getattr(told, name) is None}
+        with_record = told.model_dump(mode="json", exclude=absent)
+        without_record = {**with_record, "record": None}
         made = [
-            {"id": new_id("msg"), "webhook_id": row["id"], "event": each, "body": text, **common}
+            {
+                "id": new_id("msg"),
+                "webhook_id": row["id"],
+                "event": each,
+                "body": message_body(each, with_record if row["with_record"] else without_record),
+                **common,
+            }
             for row, each in wanted
-            if (text := self._body_for_endpoint(row, each, told, quote)) is not None
         ]
         group.execute_at_end(_INSERT, made)
-
-    def _body_for_endpoint(self, webhook: Any, event: EventType, told: CaseMessage, quote: str) -> str | None:
-        """Return what an endpoint is sent; None where it is told nothing of this."""
-        if webhook["form"] == "slack":
-            return json.dumps(
-                slack_case_message(event, told, quote if webhook["with_record"] else "", self._public_url)
-            )
-        if webhook["coop"] is None:
-            absent = {name for name in _OF_SOME if getattr(told, name) is None}
-            whole = told.model_dump(mode="json", exclude=absent)
-            return message_body(event, whole if webhook["with_record"] else {**whole, "record": None})
-        said = coop_callback(event, told, CoopTarget.model_validate(webhook["coop"]))
-        return None if said is None else json.dumps(said)
 
     def send(self) -> None:
         """Have what was announced sent: its transaction is done."""
@@ -351,8 +254,9 @@ class Outbox:
                 await append(connection, by, LogEntry(kind="delivery.replayed", subject=subject, details=details))
         if message_id is not None and not number:
             raise BadInput(
-                f"delivery: {message_id[:80]}: there is no dead one of this id whose webhook is in force; "
-                "tribunal webhooks dead shows them, and tribunal webhooks enable sends to a webhook again"
+                f"message {message_id[:80]}: no failed message of an active webhook has this id; list them with "
+                "tribunal service webhooks list --failed. To enable a webhook again: tribunal service webhooks test ID "
+                "--enable"
             )
         self.put.set()
         return int(number)

@@ -27,7 +27,7 @@ from tribunal.nodes.exhibits import find_citations
 from tribunal.nodes.state import channel_forms
 from tribunal.nodes.verdict import describe_misfits, failure_of, find_wrong_outcome
 from tribunal.probability import estimate_probability, probability_by_person
-from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn
+from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn, without_former_fields
 from tribunal.threshold import parse_threshold
 
 # What a post is given by, to a graph and to the functions that judge it.
@@ -128,7 +128,6 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
         "precedents": _cited_precedents(state, outcome),
         "research": {name: state.get(name) for name in _RESEARCH} if "run" in state else None,
         "saved": _savings(state),
-        "first_look": outcome.get("first_look") or state.get("first_look"),
         "review": review or None,
         "thread": state.get("thread") or None,
         **_probability(state, outcome, graph, context, decided=bool(review and review.get("action"))),
@@ -200,9 +199,9 @@ def check_state(state: JSON) -> JSON:
     if "policy" in state:
         _Named.model_validate(state["policy"])
     if outcome := state.get("outcome"):
-        _OUTCOME.validate_python(outcome)
+        _OUTCOME.validate_python(without_former_fields(outcome))
     if review := state.get("review"):
-        _OUTCOME.validate_python(review["court"])
+        _OUTCOME.validate_python(without_former_fields(review["court"]))
     return state
 
 

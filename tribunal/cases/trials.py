@@ -21,7 +21,6 @@ from tribunal.cases.graph_run import NOTES, judge_unreviewed, merge_metadata, ru
 from tribunal.cases.leases import Held
 from tribunal.cases.record_rows import text_of
 from tribunal.cases.records import POST, check_state, find_wrong_state, graph_input, make_record
-from tribunal.cases.stepping import Pause, Stepping
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
@@ -33,8 +32,6 @@ from tribunal.nodes.state import Case
 from tribunal.plugins import names
 from tribunal.prompts.policy import use_stored_policy
 from tribunal.schema import JSON, Failure, Frozen, Record, Review
-from tribunal.shared_settings import ALL
-from tribunal.stops import is_stop
 from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
 from tribunal.store.table_versions import DatabaseDamaged
 from tribunal.store.tables import appeals, cases
@@ -43,7 +40,6 @@ from tribunal.trust import check_code
 if TYPE_CHECKING:
     from tribunal.events import Listener
 
-_NOBODY_STEPS = "nobody steps through this trial any more; try the post anew"
 _UNKEPT = "this case can't wait for a person to review it, because it is not to be kept"
 
 
@@ -113,14 +109,12 @@ class Trials:
         allowance: Allowance | None = None,
         hold: HoldDecision | None = None,
         given_up: Mapping[str, tuple[str, str]] = MappingProxyType({}),
-        pause: Pause | None = None,
     ) -> TrialResult:
         """Try a case until it is decided or waits for a person, or stops where no model answers.
 
         Without a context, its settings are those in the store. A forgiving trial goes on if it can't be written. All
         that is sent is paid for from the allowance; without one, from that of what is reserved for the case. `hold` is
-        asked where no model answers; without it the case fails there. `given_up`: as of `PatientCalls`. With `pause`,
-        the trial pauses before each agent.
+        asked where no model answers; without it the case fails there. `given_up`: as of `PatientCalls`.
 
         Raises:
             BadInput: the post or a setting is wrong; no model was called.
@@ -129,16 +123,13 @@ class Trials:
         with spend_from(allowance or self._case_store.bounds.allowance(held.reserved)):
             patient = PatientCalls(given_up=dict(given_up))
             with wait_for_answers(patient if hold or given_up else None):
-                return await self._run_within_allowance(held, listen, context, config, patient, hold, forgiving, pause)
+                return await self._run_within_allowance(held, listen, context, config, patient, hold, forgiving)
 
     async def _run_within_allowance(
         self, held: Held, listen: Listener | None, context: Context | None, config: RunnableConfig | None,
-        patient: PatientCalls, hold: HoldDecision | None, forgiving: bool, pause: Pause | None,
+        patient: PatientCalls, hold: HoldDecision | None, forgiving: bool,
     ) -> TrialResult:  # fmt: skip
         context, fields = context or context_from(held.settings), held.post or {}
-        stepping = Stepping(pause, listen or (lambda event: None)) if pause else None
-        if stepping:
-            context = context.model_copy(update={"stops": [ALL]})
         config = merge_metadata(config, {"case": held.id, "run": held.batch_id})
         if problem := fields.get("problem"):  # of a row of a batch
             raise BadInput(problem)
@@ -155,7 +146,7 @@ class Trials:
         first = await text_of(self._store, sha, "policy")
         with use_stored_policy(context.policy, first):  # a new trial has the policy of the first one
             async with self._checkpoints.attempt(held, forgiving=forgiving) as attempt:
-                result = await self._run(held, post, context, listen, config, patient, hold, stepping)
+                result = await self._run(held, post, context, listen, config, patient, hold)
         why = None if attempt.unwritable is None else " ".join(str(attempt.unwritable).split())
         return result.model_copy(update={"written": held.attempt > 1 or attempt.written, "unwritable": why})
 
@@ -182,7 +173,7 @@ class Trials:
 
     async def _run(
         self, held: Held, post: JSON, context: Context, listen: Listener | None, config: RunnableConfig,
-        patient: PatientCalls, hold: HoldDecision | None, stepping: Stepping | None,
+        patient: PatientCalls, hold: HoldDecision | None,
     ) -> TrialResult:  # fmt: skip
         given: JSON | Command[Any] | None = post
         progress = Progress("unbegun", {})
@@ -200,16 +191,9 @@ class Trials:
         while given is not None or progress.standing == "under_way":
             state = await run_graph(
                 self._graph(held.graph), held.graph, given, held.id, listen,
-                context=context, config=config, durability=self._durability, stepped=stepping is not None,
+                context=context, config=config, durability=self._durability,
             )  # fmt: skip
             stops = state.pop(INTERRUPT, None)
-            if any(is_stop(each.value) for each in stops or ()):
-                if stepping is None:
-                    raise BadInput(_NOBODY_STEPS)
-                place = RunnableConfig(configurable={"thread_id": held.id})
-                given = await stepping.go_on(self._graph(held.graph), place)
-                progress = progress._replace(standing="under_way")
-                continue
             waits = stops is not None
             fault = next(filter(None, (find_stop(each.value) for each in stops or ())), None)
             if fault is None:
@@ -249,7 +233,7 @@ class Trials:
             state = check_state(snapshot.values) | {"thread": thread, "waits": None}
             # A task that was answered keeps its question, and has a result. Where no model answered, nobody is asked.
             stops = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
-            open_questions = [each for each in stops if find_stop(each.value) is None and not is_stop(each.value)]
+            open_questions = [each for each in stops if find_stop(each.value) is None]
             if open_questions:
                 [question] = open_questions
                 return Progress("waiting", paused_state(state, question.value, context), question)

@@ -31,7 +31,6 @@ from tribunal.cases.deciders import (
     recorded_policy,
 )
 from tribunal.cases.quotations import MarkedCue, cut_segments
-from tribunal.cases.stepping import EDITED_NOTICE, edits_of
 from tribunal.cases.trial_table import mark_cues, view_trial
 from tribunal.schema import JSON, Evidence, Post, Record, Saving, Trial
 from tribunal.text import count_noun
@@ -106,8 +105,7 @@ def view_case(
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
     case = case or record.kept or record.thread
-    edits = edits_of(record)
-    notes_at_head = (*warnings_of_unfit_models(record.warnings), *edits)
+    notes_at_head = warnings_of_unfit_models(record.warnings)
     same = ("outcome", "rehearsed", "opinions", "precedents", "appeals", "votes")
     return CaseView(
         **{name: getattr(record, name) for name in same},
@@ -118,7 +116,7 @@ def view_case(
         first=line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else ""),
         track=line_of_case("track", record),
         reasons=tuple(each for each in reasons if each),
-        banners=(*[DEMO_NOTICE] * record.rehearsed, *[EDITED_NOTICE] * bool(edits), *notes_at_head),
+        banners=(*[DEMO_NOTICE] * record.rehearsed, *notes_at_head),
         status=status,
         post=ViewedPost(
             id=record.post_id,

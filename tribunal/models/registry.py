@@ -43,7 +43,6 @@ from tribunal.models.providers.ollama import OLLAMA
 from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN
 from tribunal.models.server_wait import ServerWait
 from tribunal.schema import JSON
-from tribunal.shared_settings import screener_path
 from tribunal.text import SHORTEST
 
 if TYPE_CHECKING:
@@ -209,8 +208,12 @@ def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelN
         BadInput: one is no model, its key is missing, it can't be given its `extra_body`, or the rehearsal model would
             take the first look at posts that a real model is to decide.
     """
-    named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
-    named |= {"triage": None if context.triage and screener_path(context.triage) else context.triage}
+    named = {
+        "aux_model": context.aux_model,
+        "judge_model": context.judge_model,
+        "model": context.model,
+        "triage": context.triage,
+    }
     named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
     if not context.model and not (context.aux_model and context.judge_model):
         named |= {"TRIBUNAL_MODEL": environment.get("TRIBUNAL_MODEL") or REHEARSAL}
@@ -230,12 +233,7 @@ def _check_triage(context: Context, models: set[ModelName]) -> None:
     """Refuse settings by which the rehearsal model's rules decide which posts a real model never sees."""
     real = sorted(str(model) for model in models if str(model) != REHEARSAL)
     first = context.triage and (context.seats.get("triage") or context.triage)
-    if (
-        first
-        and not screener_path(first)
-        and real
-        and any(str(model) == REHEARSAL for model in model_names(first, "triage"))
-    ):
+    if first and real and any(str(model) == REHEARSAL for model in model_names(first, "triage")):
         raise BadInput(
             f"triage: {first}: the rehearsal model can't take the first look where a real model sits ({real[0]}): it "
             "follows a few rules, and would keep posts from that model; name a real model, or leave triage out"

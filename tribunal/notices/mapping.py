@@ -174,7 +174,9 @@ def read_mapping(path: Path | None, fields: JSON | None = None) -> DecisionMappi
     try:
         held = parse_toml(read_regular(path)) if path is not None else {}
     except OSError as error:
-        raise BadInput(f"mapping: {path}: {error.strerror}; tribunal dsa mapping prints one to begin with") from error
+        raise BadInput(
+            f"mapping: {path}: {error.strerror}; tribunal dsa statements --example-mapping prints one to begin with"
+        ) from error
     except ValueError as error:
         raise BadInput(f"mapping: {path}: is no TOML file: {error}") from error
     if not isinstance(held.get("all", {}), dict):
@@ -183,4 +185,6 @@ def read_mapping(path: Path | None, fields: JSON | None = None) -> DecisionMappi
         return DecisionMapping.model_validate({**held, "all": {**held.get("all", {}), **(fields or {})}})
     except ValidationError as error:
         fault = describe_validation_error(error)
-        raise BadInput(f"mapping: {path or 'options'}: {fault}; compare what tribunal dsa mapping prints") from error
+        raise BadInput(
+            f"mapping: {path or 'options'}: {fault}; compare what tribunal dsa statements --example-mapping prints"
+        ) from error

@@ -11,7 +11,7 @@ Pieces, which are nodes: `receive`, `scan`, `web_evidence`, `panel`, `panel_deba
 `court_judge`, `find_precedents`. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
 a retriever or a tool of LangChain's, `seat` for an agent (a `SeatNode`). The ends of a case: `verdict`, `refusal`. The
 door to the models: `ask` with a `Role`, which gives an `Answer`, in a node that `agent` makes; `decision_form`; an
-`OwnRequest` in a published model's own layout. What is in force: `context_of`, `policy_of`, `export_markdown_policy`.
+`OwnRequest` in a published model's own layout. What is in force: `context_of`, `policy_of`.
 Words of others in a prompt, quoted: `quote`, `listing`, `entries` of `Entry`, `together`, as `Material`; words of one's
 own: `ours`. A system of one's own: `System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`,
 `Contract`, `Channel`, `WrongComposition`. The state and what passes through it: `Case`, `PostInput`, `Ruling`,
@@ -40,7 +40,6 @@ from tribunal.pieces.retrieved import evidence_from
 from tribunal.pieces.seats import SeatNode, seat
 from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
 from tribunal.prompts.policy import Policy, policy_of
-from tribunal.prompts.safeguard_policy import export_markdown_policy
 from tribunal.schema import Evidence, EvidenceStance, Post, Precedent, Step, Turn
 from tribunal.systems import System
 
@@ -76,7 +75,6 @@ __all__ = [
     "deep_trial",
     "entries",
     "evidence_from",
-    "export_markdown_policy",
     "fast_trial",
     "find_precedents",
     "listing",

@@ -73,7 +73,7 @@ class Store:
         """Open the store at an address: `postgresql://…`, `sqlite:///FILE`; None: the file in the data folder.
 
         With `make` its tables are brought up to date. None does so for SQLite only: a shared database is changed by
-        `tribunal migrate` and by nothing else.
+        `tribunal service migrate` and by nothing else.
 
         Raises:
             BadInput: the address is wrong, it can't be reached, or its tables are of an earlier release, or not as
@@ -116,11 +116,11 @@ class Store:
             await self.check_tables()
         elif version != VERSION:
             if version is None and not make:
-                raise BadInput(f"database: {self.address}: has no tables yet; run tribunal migrate once")
+                raise BadInput(f"database: {self.address}: has no tables yet; run tribunal service migrate once")
             if not make:
                 raise BadInput(
                     f"database: {self.address}: its tables are of version {version}, and this program wants {VERSION}; "
-                    "run tribunal migrate, or the program that they are of"
+                    "run tribunal service migrate, or the program that they are of"
                 )
             await asyncio.to_thread(upgrade, address)
         if not self.postgres:
@@ -130,7 +130,7 @@ class Store:
         if held != newest_in_postgres():
             raise BadInput(
                 f"database: {self.address}: its tables of checkpoints are of version {held}, and the installed "
-                f"langgraph-checkpoint-postgres wants {newest_in_postgres()}; run tribunal migrate"
+                f"langgraph-checkpoint-postgres wants {newest_in_postgres()}; run tribunal service migrate"
             )
 
     async def check_tables(self) -> None:

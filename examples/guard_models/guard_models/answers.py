@@ -75,7 +75,7 @@ def read_granite_guardian(said: str) -> GuardAnswer:
 
 
 def read_gpt_oss_safeguard(said: str) -> GuardAnswer:
-    """Read the JSON object that the exported policy asks for, or a bare 1 or 0, as gpt-oss-safeguard answers.
+    """Read the JSON object that the system message asks for, or a bare 1 or 0, as gpt-oss-safeguard answers.
 
     Raises:
         ValueError: it is neither.

@@ -14,6 +14,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from guard_models import answers
+from guard_models.safeguard_policy import rules_of_policy, write_safeguard_policy
 from tribunal import BadInput, pieces
 
 GuardAnswer = answers.GuardAnswer
@@ -60,7 +61,7 @@ def granite_guardian_request(post: pieces.Post, policy: pieces.Policy, scheme: A
 
 def gpt_oss_safeguard_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
     """Ask with the policy as the system message, as OpenAI's guide lays it out."""
-    return pieces.OwnRequest(post.text, system=pieces.export_markdown_policy(policy))
+    return pieces.OwnRequest(post.text, system=write_safeguard_policy(policy))
 
 
 def moderation_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
@@ -83,10 +84,8 @@ def _codes(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
 
 def _rules(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
     known = {each.name for each in policy.categories(scheme)}
-    kinds = [each.name for each in policy.fine[1:] if each.hate]
-    own = {each.id: each.category for each in policy.clauses}
-    named = own or {f"1.{number}": name for number, name in enumerate(kinds, start=1)}
-    return {id: name if name in known else policy.categories(scheme)[1].name for id, name in named.items()}
+    hateful = policy.categories(scheme)[1].name
+    return {id: name if name in known else hateful for id, (name, _) in rules_of_policy(policy).items()}
 
 
 def _moderated(policy: pieces.Policy, scheme: Any) -> dict[str, str]:

@@ -6,14 +6,14 @@ import pytest
 
 from tribunal.eval.annotation.consensus import SettledPost, measure_steps, settle_post
 from tribunal.eval.annotation.label_studio import AnnotatorLabels
-from tribunal.eval.annotation.sheet import AnnotationHead, AnnotationPost, CategoryOption, IntendedLabel, ModelPrior
+from tribunal.eval.annotation.sheet import AnnotationHead, AnnotationPost, CategoryOption, IntendedLabel
 
 NOT, RACIST, SEXIST, FAITH = "NotHate", "Racist", "Sexist", "Religious"
 LETTERS = {"N": NOT, "R": RACIST, "S": SEXIST, "F": FAITH}
 HEAD = AnnotationHead(
-    annotators=3, dataset={}, policy="h-vli", policy_sha="", scheme="fine", groups=("race", "religion"), priors=True,
+    annotators=3, dataset={}, policy="h-vli", policy_sha="", scheme="fine", groups=("race", "religion"),
     categories=tuple(CategoryOption(name=name, meaning="", hate=name != NOT) for name in LETTERS.values()),
-    joint_only=False, inline=False, prefix="", pictured=True, conversation=False,
+    inline=False, prefix="", pictured=True, conversation=False,
 )  # fmt: skip
 
 
@@ -94,16 +94,14 @@ def test_patterns_and_difficulty_are_those_of_table_1(
     assert (found.pattern, found.difficulty) == (pattern, difficulty)
 
 
-def test_where_annotators_say_nothing_of_a_side_or_are_tied_the_models_label_stands() -> None:
-    said = {"text_prior": ModelPrior(outcome="verdict", category=SEXIST), "image_prior": ModelPrior(outcome="refusal")}
-    found = settled(labels("NNN"), **said)
-    assert (found.text.category, found.text.hate, found.text.by) == (SEXIST, True, "model")
-    assert (found.image.hate, found.image.by, found.pattern) == (None, "", None)
-    tied = settled(labels("NNN", text="RN-", image="NNN"), **said)
-    assert (tied.text.category, tied.text.by, tied.pattern) == (SEXIST, "model", "100")
-    divided = settled(labels("NNN", text="RSF", image="NNN"), **said)
-    assert (divided.text.category, divided.text.hate, divided.text.by) == (None, True, "annotators")
-    assert settled(labels("RRR"), image=None).pattern is None
+def test_a_side_of_which_annotators_say_nothing_or_are_tied_has_no_label() -> None:
+    silent = settled(labels("NNN"))
+    assert (silent.text.hate, silent.image.hate, silent.pattern) == (None, None, None)
+    tied = settled(labels("NNN", text="RN-", image="NNN"))
+    assert (tied.text.hate, tied.image.hate, tied.pattern) == (None, False, None)
+    divided = settled(labels("NNN", text="RSF", image="NNN"))
+    assert (divided.text.category, divided.text.hate, divided.pattern) == (None, True, "100")
+    assert settled(labels("RRR", text="RRR"), image=None).pattern is None
 
 
 @pytest.mark.parametrize(

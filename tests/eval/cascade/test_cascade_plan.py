@@ -50,7 +50,7 @@ def test_where_no_plan_holds_hardly_any_is_found() -> None:
 def test_a_true_plan_is_found_and_spares_people_their_time() -> None:
     made = planned(stages_of(BETTER, 2_000, np.random.default_rng(1)), CascadePromise(cost_person=1))
     assert made is not None
-    # The screening classifier alone agrees too seldom for that, and a court about every post costs more.
+    # The first stage alone agrees too seldom for that, and a court about every post costs more.
     assert len(made.order) > 1
     assert made.order[0] in (0, 1)
     walked = walk_posts(made, stages_of(BETTER, 60_000, np.random.default_rng(2)))

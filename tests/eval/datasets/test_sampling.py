@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests import PROJECT
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS, Dataset, DatasetSpec, Gold, Sample, binary_label, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
@@ -55,46 +52,9 @@ PATTERNS = ("000", "011", "101", "111", "100", "010", "001", "110")
 # ----------------------------------------------------------------------------------------------------- all and some
 
 
-def test_all_in_the_order_of_the_set(tmp_path: Path) -> None:
-    assert ids(choose_samples(dataset(tmp_path, numbered(50)))) == [str(number) for number in range(50)]
-
-
-def test_a_seed_gives_the_same_posts_in_the_order_of_the_set(tmp_path: Path) -> None:
-    held = dataset(tmp_path, numbered(500))
-    first = ids(choose_samples(held, samples=40, seed=7))
-    assert first == ids(choose_samples(held, samples=40, seed=7)) == sorted(first, key=int)
-    assert len(set(first)) == 40
-    assert first != ids(choose_samples(held, samples=40, seed=8))
-
-
 def test_what_is_chosen_is_the_same_on_every_machine(tmp_path: Path) -> None:
     """Written down once: a change of hash, of version or of platform would change published runs."""
     assert ids(choose_samples(dataset(tmp_path, numbered(100)), samples=5, seed=42)) == ["7", "27", "66", "71", "90"]
-
-
-@pytest.mark.long
-def test_the_hash_seed_of_python_changes_nothing(tmp_path: Path) -> None:
-    table = tmp_path / "t.csv"
-    table.write_text("text,label\n" + "".join(f"post {n},{n % 2}\n" for n in range(300)), encoding="utf-8")
-    script = (
-        "import sys; from pathlib import Path; from tribunal.eval.datasets import open_dataset\n"
-        "from tribunal.eval.datasets.sampling import choose_samples\n"
-        "posts = choose_samples(open_dataset('table', Path(sys.argv[1])), samples=9, seed=3, balance='label')\n"
-        "print([p.id for p in posts])"
-    )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", script, str(table)],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=PROJECT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(runs) == 1
-    assert runs.pop().count(",") == 17
 
 
 @given(count=st.integers(1, 60), small=st.integers(1, 60), large=st.integers(1, 60), seed=st.integers(-5, 2**70))
@@ -119,17 +79,7 @@ def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [
-        ({"samples": 11}, r"samples: 11 posts: too many for table \(all\), which has 10 posts"),
-        ({"samples": 0}, "samples: 0: is not 1 or more"),
-        ({"samples": -3}, "samples: -3: is not 1 or more"),
-        ({"balance": "label"}, "balance: give the number of samples as well"),
-        ({"samples": 4, "balance": "pattern"}, "balance: the posts of table have no SMI patterns"),
-        ({"samples": 4, "balance": "label"}, "balance: the posts of table have no gold labels"),
-        ({"protocol": "paper"}, "protocol: paper: no paper has one for table"),
-        ({"protocol": "paper", "balance": "label"}, "balance: a paper's sample has a balance of its own"),
-        ({"samples": 4, "balance": "colour"}, "balance: the posts of table have no colour; they have $"),
-    ],
+    table(__file__, "what_cannot_be_chosen_is_said"),
 )
 def test_what_cannot_be_chosen_is_said(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
@@ -192,22 +142,6 @@ def test_a_few_posts_stay_those_that_were_chosen_whatever_becomes_of_their_files
 def patterned(**counts: int) -> list[Sample]:
     names = [name.removeprefix("p") for name, count in counts.items() for _ in range(count)]
     return [Sample(id=str(n), text="x", fields={"smi_pattern": name}) for n, name in enumerate(names)]
-
-
-def test_patterns_get_an_equal_quota_and_one_more_each_of_what_is_over(tmp_path: Path) -> None:
-    held = dataset(tmp_path, numbered(800, smi_pattern=PATTERNS))
-    assert Counter(
-        post.fields["smi_pattern"] for post in choose_samples(held, samples=80, balance="pattern")
-    ) == dict.fromkeys(PATTERNS, 10)
-    found = Counter(post.fields["smi_pattern"] for post in choose_samples(held, samples=85, balance="pattern"))
-    assert sorted(found.values()) == [10, 10, 10, 11, 11, 11, 11, 11]
-
-
-def test_a_pattern_that_is_short_is_made_up_for_by_the_others(tmp_path: Path) -> None:
-    held = dataset(tmp_path, patterned(p000=100, p111=100, p110=3))
-    found = Counter(post.fields["smi_pattern"] for post in choose_samples(held, samples=60, balance="pattern"))
-    assert sorted(found.values()) == [3, 28, 29]
-    assert found["110"] == 3
 
 
 def test_fewer_of_a_balanced_sample_are_among_more(tmp_path: Path) -> None:

@@ -150,11 +150,6 @@ def test_a_label_map_wants_a_label_column(tmp_path: Path) -> None:
         read(text_file(tmp_path, "text\na\n"), labels={"1": "hate"})
 
 
-def test_a_blank_label_leaves_the_row_out(tmp_path: Path) -> None:
-    opened = open_dataset("table", text_file(tmp_path, "text,label\na,1\nb,\n"))
-    assert ([post.text for post in opened], opened.skipped) == (["a"], {"no label": 1})
-
-
 # --------------------------------------------------------------------------------------------------------------- forms
 
 

@@ -88,14 +88,6 @@ def test_a_fine_and_a_binary_run_are_compared_as_yes_or_no(tmp_path: Path) -> No
     assert (found["scheme"], found["both_right"], found["only_first_right"]) == ("binary", 2, 2)
 
 
-def test_the_first_repeat_stands_for_a_post(tmp_path: Path) -> None:
-    lines = [line("a", 1, 1), line("a", 1, 0, repeat=1), line("b", 1, 1)]
-    first = read_columns(write_run(tmp_path / "a", lines))
-    found = compare_runs(first, read_columns(write_run(tmp_path / "b", lines)))
-    assert found is not None
-    assert (found["n"], found["both_right"]) == (2, 2)
-
-
 @pytest.mark.long
 def test_several_pairs_are_corrected_by_holm(tmp_path: Path) -> None:
     gold = "0" * 12

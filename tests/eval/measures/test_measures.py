@@ -58,20 +58,6 @@ def test_confusion_and_labels(tmp_path: Path) -> None:
     assert found["by_label"]["5"]["refusals"] == 1
 
 
-def test_the_published_means_of_antihateagent(tmp_path: Path) -> None:
-    # A balanced set of 1,000 with the recalls of Table 2, SBIC, DeepSeek, baseline: 39.0 % of hate, 99.2 % of the rest.
-    gold = "1" * 500 + "0" * 500
-    given = "1" * 195 + "0" * 305 + "0" * 496 + "1" * 4
-    found = measure(tmp_path / "run", answers(gold, given, scheme="binary", gold_scheme="binary"))
-    table = {
-        side: {name: round(100 * value, 1) for name, value in found["binary"][side].items()}
-        for side in ("positive", "negative", "overall")
-    }
-    assert table["positive"] == {"precision": 98.0, "recall": 39.0, "f1": 55.8}
-    assert table["negative"] == {"precision": 61.9, "recall": 99.2, "f1": 76.2}
-    assert table["overall"] == {"accuracy": 69.1, "precision": 80.0, "recall": 69.1, "f1": 66.0}
-
-
 def test_by_difficulty_and_pattern_have_stable_names(tmp_path: Path) -> None:
     fields = {"difficulty": "Hard", "smi_pattern": "110"}
     lines = [

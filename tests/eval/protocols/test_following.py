@@ -101,10 +101,10 @@ def test_a_balance_by_fields(sets: Path, plans: list[Planned]) -> None:
         ("h-vli", (), "arcade-table3/fine"),
         ("h-vli", ("--scheme", "binary"), "arcade-table3/binary"),
         ("kodoli", (), "predict-table2/rounds-1-2"),
-        ("kodoli", ("--mode", "majority"), "predict-table2/majority"),
-        ("kodoli", ("--mode", "base"), "predict-table1/base"),
-        ("sbic", ("--mode", "zero-shot"), "antihate-table2/baseline"),
-        ("sbic", ("--mode", "no-search"), "antihate-table4/no-search"),
+        ("kodoli", ("--set", "mode=majority"), "predict-table2/majority"),
+        ("kodoli", ("--set", "mode=base"), "predict-table1/base"),
+        ("sbic", ("--set", "mode=zero-shot"), "antihate-table2/baseline"),
+        ("sbic", ("--set", "mode=no-search"), "antihate-table4/no-search"),
         ("gossipcop", (), "mv-debate-table1/homogeneous"),
     ],
 )
@@ -128,10 +128,10 @@ def test_the_condition_is_the_one_that_was_asked_for_in_other_words(sets: Path, 
     def condition(protocol: str, dataset: str, *more: str) -> str:
         return str(planned(plans, sets, protocol, dataset, *more).run["protocol"]["condition"])
 
-    assert condition("antihate-table4", "sbic", "--mode", "no-details") == "no-details"
+    assert condition("antihate-table4", "sbic", "--set", "mode=no-details") == "no-details"
     assert condition("arcade-table5", "fhm", "--rounds", "3") == "k3"
     assert condition("arcade-table5", "h-vli", "--graph", "multiround") == "multiround"
-    assert condition("antihate-figure3", "sbic", "--temperature", "researcher=1.5") == "agent-t1.5"
+    assert condition("antihate-figure3", "sbic", "--set", "temperatures.researcher=1.5") == "agent-t1.5"
     plan = planned(plans, sets, "arcade-table5", "h-vli")
     assert plan.run["protocol"]["condition"] == "proposed"
     assert "this is its condition proposed (ARCADE, with K as proposed); the others are" in plan.warnings[0]
@@ -143,7 +143,7 @@ def test_the_condition_is_the_one_that_was_asked_for_in_other_words(sets: Path, 
 def test_what_one_sets_oneself_beats_the_protocol_and_is_said(sets: Path, plans: list[Planned]) -> None:
     plan = planned(
         plans, sets, "arcade-table4/arcade", "fhm", "--rounds", "3", "--scheme", "fine", "--repeats", "2",
-        "--judge-draws", "3", "--temperature", "judge=0.7", "--model", "rehearsal",
+        "--set", "judge_draws=3", "--set", "temperatures.judge=0.7", "--model", "rehearsal",
     )  # fmt: skip
     context = plan.job.context
     assert (context.rounds, context.scheme, plan.job.repeats) == (3, "fine", 2)
@@ -166,12 +166,14 @@ def test_the_papers_models_are_asked_where_one_says_so(sets: Path, plans: list[P
     assert own.job.context.aux_model is None
     assert "the paper's models are Qwen3-VL-Plus" in own.warnings[0]
     assert "--paper-models" in own.warnings[0]
-    theirs = planned(plans, sets, "arcade-table4/arcade", "fhm", "--paper-models", "--judge-model", "openai:gpt-4o")
+    theirs = planned(plans, sets, "arcade-table4/arcade", "fhm", "--paper-models", "--set", "judge_model=openai:gpt-4o")
     assert (theirs.job.context.aux_model, theirs.job.context.judge_model) == ("qwen:qwen3-vl-plus", "openai:gpt-4o")
     assert theirs.warnings == [warning for warning in theirs.warnings if "models" not in warning]
     weak = planned(plans, sets, "arcade-table5/weak-strong", "h-vli", "--paper-models").job.context
     assert (weak.aux_model, weak.judge_model) == ("qwen:qwen-vl-plus", "qwen:qwen3-vl-plus")
-    views = planned(plans, sets, "mv-debate-figure3", "mmsd", "--paper-models", "--aux-model", "openai:x").job.context
+    views = planned(
+        plans, sets, "mv-debate-figure3", "mmsd", "--paper-models", "--set", "aux_model=openai:x"
+    ).job.context
     assert (views.line_up, views.aux_model) == ("mv-debate-paper-control", "openai:x")
     mixed = planned(plans, sets, "mv-debate-table1/heterogeneous-open", "fhm", "--paper-models")
     assert mixed.job.context.line_up == "mv-debate-paper-open"

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.court import court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
 from tests.eval.ray.cluster import harmed, places, posts_file, started
+from tests.openai_server import OpenAIServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -41,7 +42,7 @@ def test_the_budget_is_kept_whoever_is_killed() -> None:
     assert "--run-max-calls more than 900" in took["said"][1]
 
 
-def test_an_outage_stops_the_run_and_afterwards_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_stops_the_run_and_afterwards_it_goes_on(tmp_path: Path) -> None:
     answer, away = court_script(), True
 
     def script(request: Request) -> Reply | Fault:
@@ -50,13 +51,12 @@ def test_an_outage_stops_the_run_and_afterwards_it_goes_on(tmp_path: Path, monke
         return answer(request)
 
     posts, out = posts_file(tmp_path, 60), tmp_path / "out.jsonl"
-    with ScriptedServer(script) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        _, said, complaints = ended(posts, out, "--attempts", "1")
+    with OpenAIServer(script):
+        _, said, complaints = ended(posts, out, "--set", "attempts=1")
         assert re.search(r"1\d posts in a row had no answer", complaints), complaints
         assert json.loads(said)["done"] == 0
         away = False
-        _, said, complaints = ended(posts, out, "--attempts", "1")
+        _, said, complaints = ended(posts, out, "--set", "attempts=1")
     assert json.loads(said)["outcomes"] == {"negative": 58, "failure": 2}, complaints
     assert places(tmp_path / "out.jsonl.run") == dict.fromkeys(range(60), 1)
 
@@ -76,8 +76,7 @@ def test_a_rest_that_one_worker_is_told_of_is_kept_by_all(tmp_path: Path, monkey
         return answer(request)
 
     posts, out = posts_file(tmp_path, 120), tmp_path / "out.jsonl"
-    with ScriptedServer(script, latency=0.2) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(script, latency=0.2) as server:
         _, said, complaints = ended(posts, out, "--concurrency", "8")
     assert json.loads(said)["done"] == 120, complaints
     # Those that were on their way. A worker that isn't told of it sends every second request of its half by this key.
@@ -102,8 +101,7 @@ def test_a_folder_of_parts_in_an_object_store_goes_on_from_what_is_there(
         s3 = S3FileSystem(endpoint_override=f"http://{host}:{port}", region="us-east-1", allow_bucket_creation=True)
         s3.create_dir("bucket")
         posts, out = posts_file(tmp_path, 60), "s3://bucket/decided/"
-        with ScriptedServer(court_script()) as server:
-            monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        with OpenAIServer(court_script()) as server:
             status, said, complaints = ended(posts, out, "--run-max-calls", "25")
             assert status == 1, complaints
             assert json.loads(said)["done"] == 25

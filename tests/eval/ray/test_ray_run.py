@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
 from tests.eval.ray.cluster import started
 from tests.eval.runs.test_server_restarts import KILLS, Restarted
+from tests.openai_server import OpenAIServer
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.ray.cluster import join_cluster
@@ -53,11 +53,10 @@ def told(run: Path) -> list[tuple[int, str]]:
 
 @pytest.mark.long
 def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_down(
-    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sessions: Path
 ) -> None:
     posts, out = table(tmp_path, 40), tmp_path / "out.csv"
-    with ScriptedServer(court_script()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(court_script()) as server:
         begun = started(posts, out, "--run-max-calls", "10")
         begun.communicate()
         assert len(told(tmp_path / "out.csv.run")) == len(server.requests) == 10
@@ -78,9 +77,7 @@ def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_do
 
 
 @pytest.mark.slow
-def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(
-    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(tmp_path: Path, sessions: Path) -> None:
     rows = "".join(f"post-{at},word-{at}.,{('hate', 'not')[at % 2]}\n" for at in range(80))
     (tmp_path / "posts.csv").write_text(f"id,text,label\n{rows}")
     for out in ("embedded", "ray"):
@@ -88,8 +85,7 @@ def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(
             f'dataset = "table"\ndata = "posts.csv"\nout = "{out}"\ngraph = "baseline"\n'
             '[settings]\nmodel = "openai:scripted"\n[grid]\nscheme = ["binary", "fine"]\n'
         )
-    with ScriptedServer(court_script()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    with OpenAIServer(court_script()) as server:
         for out in ("embedded", "ray"):
             command = [sys.executable, "-m", "tribunal", "sweep", str(tmp_path / f"{out}.toml"), "--engine", out]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -104,12 +100,9 @@ def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(
 
 
 @pytest.mark.long
-async def test_a_run_under_ray_outlives_five_restarts_of_its_server(
-    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_under_ray_outlives_five_restarts_of_its_server(tmp_path: Path, sessions: Path) -> None:
     restarted, over = Restarted(), asyncio.Event()
-    async with ScriptedServer(restarted.script) as first:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{first.url}/v1")
+    async with OpenAIServer(restarted.script) as first:
         port = first.port
     posts = table(tmp_path, 20 * KILLS + 60)
     serving = asyncio.ensure_future(restarted.serve(port, over))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tribunal.context import context_from
 from tribunal.eval.ray.cluster import ClusterWorker
 from tribunal.eval.runs.job import RunJob, order_of_job
@@ -42,11 +42,8 @@ JOB: JSON = {"number": 0, "place": 3, "repeat": 0, "max_tokens": None}
 POST = json.dumps({"id": "post-3", "text": "word-3."}).encode()
 
 
-async def test_a_post_comes_back_as_its_line_and_a_rest_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with ScriptedServer(court_script()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+async def test_a_post_comes_back_as_its_line_and_a_rest_is_told(tmp_path: Path) -> None:
+    async with OpenAIServer(court_script()) as server:
         there = await worker(tmp_path)
         run = asyncio.ensure_future(there.run())
         assert await there.receive() == [({"ready": True}, b"")]

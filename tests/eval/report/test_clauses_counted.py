@@ -28,7 +28,7 @@ def tried(tmp_path: Path) -> Any:
         "utf-8",
     )
     command = ["policy", "try", "h-vli", "--on", str(tmp_path / "decided.jsonl"), "--out", str(tmp_path / "run")]
-    command += ["--policy-clauses", "--model", "rehearsal", "--yes"]
+    command += ["--set", "policy_clauses=true", "--model", "rehearsal", "--yes"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     return tmp_path / "run", done.output

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
+from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 
 VERDICT = court_script(explicit=True, judge={"category": "Religious", "explanation": "judge-words"})
@@ -37,8 +37,7 @@ async def test_a_run_whose_first_posts_all_fail_the_same_way_stops_and_goes_on_w
     def mended_at_last(request: Request) -> Reply | Fault:
         return VERDICT(request) if mended else babble(request)
 
-    async with ScriptedServer(mended_at_last) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(mended_at_last):
         stopped = await run(posts, "--out", str(out))
         kept = out.exists()
         mended = True
@@ -57,8 +56,7 @@ async def test_the_number_is_chosen_and_one_success_ends_the_watch(tmp_path: Pat
         return VERDICT(request) if "post number 2" in request.text else babble(request)
 
     posts = table(tmp_path / "posts.csv", 12)
-    async with ScriptedServer(all_but_the_third) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(all_but_the_third):
         early = await run(posts, "--out", str(tmp_path / "early.csv"), "--stop-after-failures", "2")
         late = await run(posts, "--out", str(tmp_path / "late.csv"), "--stop-after-failures", "3")
     assert (early.exit_code, "the first 2 posts all failed" in early.stderr) == (1, True), early.output
@@ -67,8 +65,7 @@ async def test_the_number_is_chosen_and_one_success_ends_the_watch(tmp_path: Pat
 
 
 async def test_where_every_post_failed_the_exit_status_says_so(tmp_path: Path) -> None:
-    async with ScriptedServer(babble) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    async with OpenAIServer(babble):
         few = await run(table(tmp_path / "few.csv", 3), "--out", str(tmp_path / "few.jsonl"), "--json")
         many = await run(
             table(tmp_path / "many.csv", 12), "--out", str(tmp_path / "many.jsonl"), "--stop-after-failures", "0"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request
 from tests.eval.runs.test_tables import HOSTILE, lines, read
+from tests.openai_server import OpenAIServer
 from tribunal.eval.batch import batch
 from tribunal.eval.runs import growing_table
 from tribunal.eval.runs.job import RunOptions
@@ -74,8 +74,7 @@ async def test_rows_whose_results_are_replaced_are_written_anew(
         wrong = "word-0." in request.text and not mended
         return Reply({"category": "Nothing" if wrong else "NotHate", "explanation": "words"})
 
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(script):
         options = RunOptions(1, stop_after_failures=0)
         tally = await asyncio.to_thread(batch, posts, out, options, graph="baseline", settings=settings)
         assert "See to the key" in tally.stopped

@@ -16,6 +16,7 @@ import pytest
 
 from tests import PROJECT
 from tests.doubles import Reply, ScriptedServer
+from tests.tables import table
 from tribunal.eval.runs.tally import ProgressLine, ResultCounts, RunTally
 from tribunal.screen import Screen
 
@@ -48,16 +49,7 @@ def test_eighty_columns_hold_what_matters() -> None:
 
 @pytest.mark.parametrize(
     ("width", "there", "left_out"),
-    [
-        (20, ["12,345/50,000"], ["left"]),
-        (60, ["━", "12,345/50,000", "cost 44.7500", "left", "12 failed"], ["refused", "11.7/s"]),
-        (
-            120,
-            ["━━", "12,345/50,000", "11.7/s", "cost 44.7500", "left", "12 failed", "1 refused", "4,000 positive"],
-            [],
-        ),
-        (200, ["8,332 negative", "32 in flight", "90,000 calls", "750,000 tokens"], []),
-    ],
+    table(__file__, "any_width_is_one_line"),
 )
 def test_any_width_is_one_line(width: int, there: list[str], left_out: list[str]) -> None:
     [line] = seen(width, tally())

@@ -27,7 +27,6 @@ from tribunal.eval.runs.job import RunEngine, RunJob, RunOptions
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, replace_results
 from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.eval.runs.run_file import begin_run
 from tribunal.eval.runs.tally import RunTally
 
 
@@ -287,13 +286,6 @@ async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_
     assert {line["fault"]["kind"] for line in lines(tmp_path) if line["fault"]} == {"input"}
 
 
-async def test_a_wrong_setting_ends_the_run_before_any_result(tmp_path: Path) -> None:
-    work = RunJob(graph="baseline", context=context_from({"model": "nobody:x"}), samples=posts(9), count=9)
-    with pytest.raises(BadInput, match="provider:model"):
-        await decide_posts(work, tmp_path)
-    assert lines(tmp_path) == []
-
-
 async def test_tokens_of_another_run_are_a_posts_budget(tmp_path: Path) -> None:
     work = RunJob(graph="arcade", context=context_from({"model": "openai:s"}), samples=posts(2), count=2,
                budgets={"post-0": 30, "post-1": 10_000})  # fmt: skip
@@ -375,20 +367,3 @@ def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
         pass
     with lock_run_folder(tmp_path):
         pass
-
-
-def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> None:
-    held: dict[str, Any] = {"graph": "arcade", "dataset": "h-vli", "data": {"sha256": "a"}, "sampling": {"seed": 0},
-                            "repeats": 1, "n": 3, "settings": {"rounds": 2}, "models": {}, "policy": {"sha": "p"},
-                            "prompts": "q"}  # fmt: skip
-    begin_run(tmp_path, {**held, "repeats": 5})
-    begin_run(tmp_path, held)  # nothing was decided yet
-    (tmp_path / RESULTS).write_bytes(b"a result\n")
-    assert begin_run(tmp_path, held) == held
-    with pytest.raises(BadInput, match=r'prompts: then "q", now \{"name": "mine"'):
-        begin_run(tmp_path, {**held, "prompts": {"name": "mine", "sha": "s"}})
-    changed = {**held, "settings": {"rounds": 3}, "repeats": 2, "data": {"sha256": "b"}}
-    with pytest.raises(BadInput) as raised:
-        begin_run(tmp_path, changed)
-    for words in ("rounds: then 2, now 3", "repeats: then 1, now 2", "the files' contents differ"):
-        assert words in str(raised.value)

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 from tribunal.context import context_from
 from tribunal.eval.runs.prices import RunBudget, RunLimits, RunSpending
@@ -94,8 +95,7 @@ async def test_the_cells_of_a_sweep_share_a_limit(tmp_path: Path) -> None:
         'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "baseline"\n'
         '[settings]\nmodel = "openai:scripted"\nscheme = "binary"\n[grid]\n"temperatures.classifier" = [0.1, 0.2]\n'
     )
-    async with ScriptedServer(lambda request: ANSWER) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(lambda request: ANSWER) as server:
         swept = ["sweep", str(tmp_path / "grid.toml"), "--run-max-calls", "25", "--json"]
         stopped = await asyncio.to_thread(CliRunner().invoke, app, swept)
         assert (stopped.exit_code, len(server.requests)) == (1, 25), stopped.output

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Reply
+from tests.openai_server import OpenAIServer
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
 from tribunal.eval.runs.job import RunOptions
@@ -81,34 +81,12 @@ def test_what_is_decided_twice_keeps_both_outcomes(tmp_path: Path) -> None:
 
 async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_alone(tmp_path: Path) -> None:
     posts = lines(tmp_path / "in.jsonl", {"text": "a post", "explanation": "=mine"})
-    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1 is a sum"})) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    async with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1 is a sum"})):
         for suffix, written in ((".csv", "'=1+1 is a sum"), (".parquet", "=1+1 is a sum")):
             out = tmp_path / f"out{suffix}"
             await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
             [row] = read(out)
             assert (row["explanation"], row["tribunal_explanation"]) == ("=mine", written)
-
-
-async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_path: Path) -> None:
-    posts = lines(tmp_path / "in.jsonl", *({"text": f"word-{number}."} for number in range(12)))
-    out, locked = tmp_path / "out.csv", {"yes": True}
-
-    def script(request: Request) -> Reply | Fault:
-        if locked["yes"] and request.index >= 7:
-            return Fault(status=401, message="no such key")
-        # The later ones end sooner.
-        return Reply({"category": "NotHate", "explanation": "words"}, delay=0.2 - 0.01 * request.index)
-
-    async with ScriptedServer(script) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        settings = {"model": "openai:s"}
-        tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
-        assert ("See to the key" in tally.stopped, tally.done, out.exists()) == (True, 7, False)
-        locked["yes"] = False
-        tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
-    assert (tally.before, tally.done) == (7, 5)
-    assert [row["text"] for row in read(out)] == [f"word-{number}." for number in range(12)]
 
 
 def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:

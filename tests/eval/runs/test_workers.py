@@ -155,11 +155,11 @@ def test_a_post_that_ends_its_process_time_and_again_is_a_failure_of_its_own(tmp
 @pytest.mark.slow
 def test_cache_docket_and_database_are_those_of_every_process(tmp_path: Path) -> None:
     with ScriptedServer(court_script(implicit=False), latency=0.05) as server:
-        asked = command(tmp_path, 12, "--cache", str(tmp_path / "cache.sqlite"), "--workers", "2", "--json")
+        asked = command(tmp_path, 12, "--set", f"cache={tmp_path / 'cache.sqlite'}", "--workers", "2", "--json")
         asked += ["--graph", "tribunal", "--scheme", "fine"]
         assert on(server, *asked).exit_code == 0
         paid = len(server.requests)
-        again = [*asked, "--out", str(tmp_path / "reviewed.jsonl"), "--review", "--review-rule", "all", "--keep"]
+        again = [*asked, "--out", str(tmp_path / "reviewed.jsonl"), "--review", "--set", "review_rule=all", "--keep"]
         waiting = on(server, *again)
         assert waiting.exit_code == 0, waiting.output
         printed = json.loads(waiting.stdout)

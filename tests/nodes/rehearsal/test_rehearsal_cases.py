@@ -44,13 +44,6 @@ async def test_every_graph_under_the_binary_scheme(name: str, text: str, categor
     assert ruling["outcome"]["label"] == (category == "Hateful")
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3, 5])
-async def test_an_implied_cue_stands_however_long_the_debate(rounds: int) -> None:
-    ruling = await decided(IMPLIED, rounds=rounds)
-    assert len(ruling["calls"]) == 2 + 2 * rounds
-    assert ruling["outcome"]["hateful"]
-
-
 async def test_the_debate_moves_from_round_to_round() -> None:
     said = [
         (turn["id"], each["stance"], each["argument"])
@@ -64,25 +57,6 @@ async def test_the_debate_moves_from_round_to_round() -> None:
     assert len({words for _, _, words in said}) == len(said)
 
 
-async def test_a_faint_cue_needs_a_second_one() -> None:
-    alone = await decided(FAINT)
-    said = [each for turn in alone["transcript"] for each in turn["arguments"]]
-    assert [each["stance"] for each in said][:3] == ["refute", "press", "refute"]
-    assert "too faint a sign" in said[2]["argument"]
-    assert not alone["outcome"]["hateful"]
-    both = await decided("Women always complain. You know how they are.")
-    assert both["outcome"]["category"] == "Sexist"
-    # Where there is no second round the harmless reading is all that was said, and it doesn't carry.
-    assert (await decided(FAINT, rounds=1))["outcome"]["category"] == "Sexist"
-
-
-async def test_a_weak_excuse_is_pressed_once() -> None:
-    ruling = await decided('My neighbour keeps a sign, "women belong in the kitchen", on his door')
-    stances = [each["stance"] for turn in ruling["transcript"] for each in turn["arguments"]]
-    assert stances == ["refute", "press", "refute", "press", "refute"]
-    assert not ruling["outcome"]["hateful"]
-
-
 async def test_the_same_post_gets_the_same_case() -> None:
     def heard(ruling: JSON) -> Any:
         return ruling["transcript"], ruling["outcome"], [call["prompt_tokens"] for call in ruling["calls"]]
@@ -90,10 +64,6 @@ async def test_the_same_post_gets_the_same_case() -> None:
     first = heard(await decided(IMPLIED))
     read_post.cache_clear()
     assert heard(await decided(IMPLIED)) == first
-
-
-async def test_a_verdict_says_that_it_was_rehearsed() -> None:
-    assert any("rehearsal model" in warning for warning in (await decided(DIRECT))["warnings"])
 
 
 # --- Any policy -------------------------------------------------------------------------------------------------------

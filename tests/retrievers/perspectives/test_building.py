@@ -17,7 +17,7 @@ from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_r
 from tribunal.errors import BadInput, CallFailed
 from tribunal.retrievers.indexes import text_index
 from tribunal.retrievers.perspectives import store as stores
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
 from tribunal.retrievers.perspectives.store import PerspectiveManifest, build_index, open_store
 
 
@@ -142,11 +142,6 @@ async def test_no_rows_of_one_label(mine: Perspective, tmp_path: Path, label: st
     (tmp_path / "rows" / "rows.csv").write_text(f"text,label\na,{label}\nb,{label}\n")
     with pytest.raises(BadInput, match=rf"none of the 2 rows of rows\.csv is {re.escape(name)}; check source\.label"):
         await build_index(mine, tmp_path / "rows")
-
-
-async def test_an_example_needs_no_building() -> None:
-    with pytest.raises(BadInput, match="its texts lie in its own file; there is nothing to build"):
-        await build_index(find_perspective(EXAMPLES[0]), Path())
 
 
 async def test_the_same_index_is_built_again_and_another_is_not_overwritten(mine: Perspective, tmp_path: Path) -> None:

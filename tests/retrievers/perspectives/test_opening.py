@@ -13,16 +13,8 @@ from tribunal.errors import BadInput
 from tribunal.files import hash_file
 from tribunal.retrievers.indexes import manifest, text_index
 from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams, write_ngrams
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, perspectives_folder
+from tribunal.retrievers.perspectives.perspective import Perspective, perspectives_folder
 from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_index, open_store, open_stores
-
-
-async def test_with_none_named_the_examples_play_from_memory() -> None:
-    opened = await open_stores()
-    assert [each.perspective.name for each in opened] == list(EXAMPLES)
-    assert all(each.manifest is None for each in opened)
-    for each in opened:
-        assert len(await each.search("They should all leave our town.")) == 3
 
 
 async def test_an_index_is_opened_by_name_path_of_its_spec_and_path_of_its_folder(
@@ -33,13 +25,6 @@ async def test_an_index_is_opened_by_name_path_of_its_spec_and_path_of_its_folde
     # Built from a TOML file elsewhere, it is still known by its name.
     (perspectives_folder() / "mine.toml").rename(tmp_path / "mine.toml")
     assert (await open_store("mine")).perspective == built.perspective
-
-
-async def test_an_index_elsewhere(mine: Perspective, tmp_path: Path) -> None:
-    await build_index(mine, tmp_path / "rows", out=tmp_path / "out")
-    assert len(await open_store(str(tmp_path / "out" / "mine"))) == 300
-    with pytest.raises(BadInput, match="no index in"):
-        await open_store("mine")
 
 
 async def test_a_criterion_may_change_after_building_and_a_source_may_not(built: PerspectiveStore) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import SHARED_DATA
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.retrievers.perspectives.perspective import (
     EXAMPLES,
@@ -79,13 +79,6 @@ def test_the_examples_hold_their_own_texts_and_need_nothing(name: str) -> None:
     assert found.labels.not_hate in found.criterion
 
 
-def test_the_examples_differ_in_criterion_and_texts() -> None:
-    held = [find_perspective(name) for name in EXAMPLES]
-    assert len({each.criterion for each in held}) == len(held)
-    texts = [text for each in held if each.texts for text in (*each.texts.hate, *each.texts.not_hate)]
-    assert len(set(texts)) == len(texts)
-
-
 # --------------------------------------------------------------------------------------------------------------- specs
 
 
@@ -104,11 +97,6 @@ def test_ones_own_hides_a_shipped_one() -> None:
     assert find_perspective("kodoli").labels.hate == "Rude"
 
 
-def test_an_unknown_name_says_which_there_are() -> None:
-    with pytest.raises(BadInput, match=r"'kodoly'.*did you mean kodoli\?.*unsmile"):
-        find_perspective("kodoly")
-
-
 def test_a_file_is_called_after_its_perspective() -> None:
     perspectives_folder().mkdir(parents=True)
     (perspectives_folder() / "other.toml").write_text(SPEC)
@@ -118,19 +106,7 @@ def test_a_file_is_called_after_its_perspective() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
-    [
-        ('name = "mine"', 'name = "My own"', r"name: 'My own': .*pattern"),
-        ('name = "mine"', "name = mine", "not TOML"),
-        ('criterion = "Rude: it is rude."', "", "criterion: is missing"),
-        ('obtain = "the office"', "", r"source\.obtain: is missing"),
-        ('language = "en"', 'language = "en"\ncolour = "red"', "colour: no such field"),
-        ('column = "label"', "", r"source\.label: give either `column` or `any_of`"),
-        ('column = "label"', 'column = "label"\nany_of = ["a"]', r"source\.label: give either"),
-        ('hate = ["1"]\nnot_hate = ["0"]', "", r"source\.label: `column` needs the values"),
-        ('not_hate = ["0"]', 'not_hate = ["0", "1"]', r"source\.label: '1' is in both"),
-        ('files = ["rows.csv"]', "files = []", r"source\.files: "),
-        ("[source]", "[texts]\nhate = ['a']\nnot_hate = ['b']\n[source]", "either a .source. or its own"),
-    ],
+    table(__file__, "a_wrong_spec_is_one_line_with_file_and_field"),
 )
 def test_a_wrong_spec_is_one_line_with_file_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in SPEC
@@ -140,11 +116,6 @@ def test_a_wrong_spec_is_one_line_with_file_and_field(tmp_path: Path, old: str, 
         load_perspective(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_spec_that_is_not_there_is_said() -> None:
-    with pytest.raises(BadInput, match=r"nowhere\.toml: No such file"):
-        find_perspective("nowhere.toml")
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -268,18 +239,3 @@ def test_a_file_that_is_not_what_its_suffix_says(tmp_path: Path, name: str, cont
 
 def korean() -> Path:
     return SHARED_DATA / "korean"
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "hate", "not_hate"),
-    [
-        ("kodoli", "kodoli.csv", 13_284, 25_241),
-        ("unsmile", "unsmile_train.tsv", 11_264, 3_741),
-        ("k-mhas", "kmhas_valid.txt", 3_889, 4_887),
-    ],
-)
-def test_the_published_files_are_read(name: str, file: str, hate: int, not_hate: int) -> None:
-    if not (korean() / file).exists():
-        pytest.skip(f"{file} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/{file}")
-    counts = Counter(row.hate for row in rows_of(find_perspective(name), korean()))
-    assert counts == {True: hate, False: not_hate}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests import SHARED_DATA
 from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_rows
 from tribunal.errors import BadInput, CallFailed
 from tribunal.models.embeddings import Vectors
@@ -80,11 +79,6 @@ async def test_searching_leaves_the_event_loop_free(built: PerspectiveStore, mon
     assert [len(found) for found in await searches] == [3, 3, 3]
 
 
-async def test_many_searches_at_once_answer_as_one_by_one(built: PerspectiveStore) -> None:
-    together = await asyncio.gather(*(built.search(text) for text in TEXTS[:40]))
-    assert list(together) == [await built.search(text) for text in TEXTS[:40]]
-
-
 async def test_perspectives_are_searched_together_and_embed_the_text_once(mine: Perspective, tmp_path: Path) -> None:
     await build_index(mine, tmp_path / "rows", embedding=LETTERS)
     built = await open_store("mine")
@@ -116,19 +110,3 @@ async def test_one_embedding_that_fails_fails_its_perspectives_alone(built: Pers
     found = await search_all([broken, built], "river")
     assert isinstance(found[EXAMPLES[1]], CallFailed)
     assert len(found["mine"]) == 3  # type: ignore[arg-type]
-
-
-@pytest.mark.long
-async def test_korean_rows_find_their_like_and_never_themselves() -> None:
-    """K-MHaS's validation split, built and searched by rows of PREDICT's sample of it, as an evaluation would."""
-    korean = SHARED_DATA / "korean"
-    if not (korean / "kmhas_valid.txt").exists():
-        pytest.skip("kmhas_valid.txt is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/")
-    made = await build_index(find_perspective("k-mhas"), korean)
-    opened = await open_store("k-mhas")
-    assert made.rows == len(opened) == 8776
-    own = [row.text for row in (opened.index.row(number) for number in range(0, 8776, 400))]
-    for text in own:
-        found = await opened.search(text)
-        assert len(found) == 3
-        assert text not in [each.text for each in found]

@@ -177,8 +177,8 @@ def statement_of(row: JSON, wanted: StatementRequest, policy: Policy | None) -> 
         if first["type"] == "missing":
             fault = f"{first['loc'][-1]}: is missing"
         raise BadInput(
-            f"case {row['id']} ({row['category']}): {fault}; set it in the mapping (tribunal dsa mapping prints one), "
-            "or with --field"
+            f"case {row['id']} ({row['category']}): {fault}; set it in the mapping "
+            "(tribunal dsa statements --example-mapping prints one), or with --field"
         ) from error
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.retrievers.web.fetch.effort import calls
 from tests.retrievers.web.fetch.small_web import Web, ok, outcome, to
+from tests.tables import table
 from tribunal.retrievers.web.fetch.robots import RobotsRules
 
 
@@ -23,33 +24,7 @@ async def test_robots_is_asked_once_a_site_and_of_every_site_on_the_way(web: Web
 
 @pytest.mark.parametrize(
     ("rules", "path", "allowed"),
-    [
-        ("User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b/c", True),
-        ("User-agent: *\nAllow: /a\nDisallow: /a", "/a", True),
-        ("User-agent: *\nDisallow: /*.php$", "/x.php", False),
-        ("User-agent: *\nDisallow: /*.php$", "/x.php?a", True),
-        ("User-agent: *\nDisallow: /a*c*e", "/abcde", False),
-        ("User-agent: *\nDisallow: /a*c*e", "/ace", False),
-        ("User-agent: *\nDisallow: /a*c*e", "/aec", True),
-        ("User-agent: *\nDisallow: /%7Ejoe/ü", "/~joe/%C3%BC", False),
-        ("User-agent: *\nDisallow:", "/", True),
-        ("User-agent: other\nDisallow: /", "/", True),
-        ("User-agent: other\nUser-agent: TRIBUNAL/2.0\n\nCrawl-delay: 1\nDisallow: /b", "/b", False),
-        (
-            "User-agent: tribunal\nDisallow: /a\nUser-agent: *\nDisallow: /b\nUser-agent: Tribunal\nDisallow: /c",
-            "/c",
-            False,
-        ),
-        ("User-agent: tribunal\nDisallow: /a\nUser-agent: *\nDisallow: /b", "/b", True),
-        ("User-agent: tribunal\nUser-agent: *\nDisallow: /", "/", False),
-        ("User-agent: tribunalist\nDisallow: /", "/", True),
-        ("\ufeffUser-agent: *\r\nDisallow: /a # not this\r\n", "/a", False),
-        ("Disallow: /", "/", True),
-        ("User-agent: *\nDisallow: /open/../closed", "/open/../closed", True),
-        ("User-agent: *\nDisallow: /closed", "/open/../closed", False),
-        ("User-agent: *\nDisallow: /closed", "/open/%2e%2E/closed", False),
-        ("<html>not rules</html>", "/", True),
-    ],
+    table(__file__, "robots_rules"),
 )
 async def test_robots_rules(web: Web, rules: str, path: str, allowed: bool) -> None:
     web.site.answers["/robots.txt"] = ok(rules, "text/plain")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.retrievers.web.fetch import FetchRefused
 from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_url
@@ -15,26 +16,7 @@ from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_url
 
 @pytest.mark.parametrize(
     ("url", "sent"),
-    [
-        ("http://Example.COM", "http://example.com/"),
-        ("  https://example.com./a\n", "https://example.com/a"),
-        ("http://example.com:80/", "http://example.com/"),
-        ("https://example.com:80/", "https://example.com:80/"),
-        ("http://example.com?q=1#part", "http://example.com/?q=1"),
-        ("http://example.com/ä?ö=ü#x", "http://example.com/%C3%A4?%C3%B6=%C3%BC"),
-        ("http://example.com/%41%2f?a=%2F+b", "http://example.com/%41%2f?a=%2F+b"),
-        ("http://example.com/a/./b/../c/%2E%2e/d", "http://example.com/a/d"),
-        ("http://example.com/../../a/..", "http://example.com/"),
-        ("http://example.com/a//b/", "http://example.com/a//b/"),
-        ("http://münchen.example/", "http://xn--mnchen-3ya.example/"),
-        ("http://한국.example/", "http://xn--3e0b707e.example/"),
-        ("http://ex%61mple.com/", "http://example.com/"),
-        ("http://ｅｘａｍｐｌｅ。com/", "http://example.com/"),
-        ("http://a_b.example/", "http://a_b.example/"),
-        ("http://0x08080808/", "http://8.8.8.8/"),
-        ("http://010.8.2056/", "http://8.8.8.8/"),
-        ("http://[2606:4700::0:1111]:80/", "http://[2606:4700::1111]/"),
-    ],
+    table(__file__, "a_url_is_spelt_in_one_way"),
 )
 def test_a_url_is_spelt_in_one_way(url: str, sent: str) -> None:
     assert parse_url(url).url == sent

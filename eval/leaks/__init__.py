@@ -1,1 +1,0 @@
-"""The leak check: no phrase of a prompt, policy or example stands in a test set."""
