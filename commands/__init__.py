@@ -33,7 +33,7 @@ GROUPS = {
         "eval": Command("evaluate:evaluate", _SECTIONED, _OF_A_RUN, extra="eval"),
         "experiment": Command("experiment:app", extra="eval"),
         "report": Command("results:report", extra="eval"),
-        "compare": Command("compare:compare_setups", extra="eval"),
+        "compare": Command("compare:compare", _SECTIONED, _OF_A_RUN, extra="eval"),
         "fit": Command("fit:fit", extra="eval"),
         "cascade": Command("cascade:app", extra="eval"),
         "export": Command("results:export", extra="eval"),
@@ -53,12 +53,8 @@ GROUPS = {
         "service": Command("service:app", extra="service", shows_rows=True),
     },
     "Old": {
-        "sweep": Command("evaluate:sweep", epilog=_OF_A_RUN, extra="eval"),
         "metrics": Command("results:metrics", extra="eval"),
-        "shadow": Command("shadow:shadow", extra="eval"),
-        "plan": Command("plan:plan_posts", extra="eval"),
         "view": Command("results:view"),
-        "protocols": Command("catalogue:protocols", extra="eval"),
     },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}

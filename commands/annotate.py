@@ -14,7 +14,7 @@ from tribunal.commands.errors import report_write_errors
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import EPILOG, print_warning, with_posts
 from tribunal.errors import BadInput
-from tribunal.schema import Scheme
+from tribunal.shared_settings import Scheme
 from tribunal.terminal import say_json
 
 app = typer.Typer(

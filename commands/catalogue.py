@@ -1,25 +1,16 @@
-"""`tribunal graphs`, `protocols` and `prompts`: what there is to run, and what every role is told."""
+"""`tribunal graphs` and `prompts`: what there is to run, and what every role is told."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from tribunal.commands.command_group import Sectioned
-from tribunal.commands.completing import graph_names, protocol_names
+from tribunal.commands.completing import graph_names
 from tribunal.commands.options import flag_of_setting
-from tribunal.commands.printing import print_template
-from tribunal.commands.prompts_compare import compare
-from tribunal.commands.run_options import EPILOG
-from tribunal.commands.shared_options import AsJson
 from tribunal.shared_settings import Scheme
-from tribunal.terminal import print_table, say, say_json
-
-if TYPE_CHECKING:
-    from tribunal.eval.protocols.protocol import Protocol
-    from tribunal.schema import JSON
+from tribunal.terminal import print_table, say
 
 
 def graphs(
@@ -39,46 +30,6 @@ def graphs(
             heeded = [setting for setting in SETTINGS.values() if not setting.graphs or name in setting.graphs]
             rows = [(flag_of_setting(each.name), each.default, each.does) for each in heeded]
             print_table(("setting", "default", "what it does"), rows)
-
-
-def protocols(
-    name: Annotated[str | None, typer.Argument(help="A table to show in full.", autocompletion=protocol_names)] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the tables of the papers that `tribunal eval --protocol NAME` follows, or show one in full."""
-    from tribunal.eval.protocols.protocol import load_protocol, load_protocols
-
-    chosen = [load_protocol(name)] if name else list(load_protocols().values())
-    if as_json:
-        held = [each.model_dump(mode="json") for each in chosen]
-        say_json(held[0] if name else held)
-        return
-    for each in chosen:
-        common = _common_settings(each)
-        by_condition = {condition: _settings_by_dataset(each, condition, common) for condition in each.conditions}
-        print_template("protocol", in_full=bool(name), protocol=each, common=common, by_condition=by_condition)
-
-
-def _settings_by_dataset(held: Protocol, condition: str, common: JSON) -> list[tuple[str, JSON, str]]:
-    """Return what a condition sets beyond the common settings: words before it, the settings, and words after it."""
-    there = [dataset for dataset in held.datasets if condition in held.conditions_on(dataset)]
-    sets = {
-        dataset: {name: value for name, value in held.settings_of(condition, dataset).items() if name not in common}
-        for dataset in there
-    }
-    if any(each != sets[there[0]] for each in sets.values()):
-        return [(f"on {dataset} sets", each, "") for dataset, each in sets.items()]
-    where = "" if len(there) == len(held.datasets) else f" (on {', '.join(there)} alone)"
-    return [("sets", sets[there[0]], where)]
-
-
-def _common_settings(held: Protocol) -> JSON:
-    """Return the settings that all runs of a protocol share."""
-    runs = [
-        held.settings_of(condition, dataset) for dataset in held.datasets for condition in held.conditions_on(dataset)
-    ]
-    shared = {name: value for name, value in runs[0].items() if all(run.get(name) == value for run in runs)}
-    return {"repeats": held.repeats, **shared}
 
 
 app = typer.Typer(
@@ -179,6 +130,3 @@ def check_prompts(
         say(f"tuned for: {made.file.tuned.family}")
     if renamed:
         say(f"answers in names of its own: {', '.join(sorted(renamed))}")
-
-
-app.command("compare", cls=Sectioned, epilog=EPILOG)(compare)

@@ -1,4 +1,4 @@
-"""`tribunal eval`, `batch` and `sweep`: a graph over a data set or a table, and a grid of settings over posts."""
+"""`tribunal eval` and `batch`: a graph over a data set or a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tribunal.commands.run_options import (
     with_posts,
 )
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, say_json
+from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.batch import BatchOutput
@@ -81,8 +81,8 @@ def evaluate(
         typer.Option(
             metavar="NAME[/CONDITION]",
             autocompletion=protocol_names,
-            help="The posts and settings of a paper's table (tribunal protocols). paper: the table in which the set's "
-            "own paper evaluated the graph. What you set yourself beats it, with a warning.",
+            help="Take the posts and settings of a paper's table (tribunal experiment list). paper: the table in which "
+            "the set's own paper evaluated the graph. Your settings override it; a warning names them.",
         ),
     ] = None,
     paper_models: shared.PaperModels = False,
@@ -130,44 +130,6 @@ def evaluate(
                 print_metrics(tally.measured)
             say(f"Results: {out}. For a report: tribunal report {out}")
     end_run(tally)
-
-
-@with_engine
-def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What is run, and what varies (docs/runs.md).")],
-    prices: shared.PriceTable = None,
-    as_json: shared.AsJson = False,
-    *,
-    carried: dict[str, Any],
-) -> None:
-    """Run every combination of some settings over the same posts, sharing answered calls. Goes on where it stopped."""
-    from tribunal.eval.sweep import read_sweep, run_sweep
-
-    wanted = read_sweep(file)
-    with watch_run(read_price_table(prices), quiet=as_json, **carried) as options:
-        cells = run_sweep(wanted, options, lambda text: None if as_json else say(text, aside=True))
-        rows = [_cell_row(name, cell, tally) for name, cell, tally in cells]
-        with report_output_errors(cells[-1][2]):
-            if as_json:
-                say_json({"out": str(wanted.out), "cells": rows})
-            else:
-                names = [name for name in rows[0] if name not in ("folder", "stopped")]
-                print_table(names, ([_format_cell(row[name]) for name in names] for row in rows))
-    end_run(*(tally for _, _, tally in cells))
-
-
-def _cell_row(name: str, cell: dict[str, Any], tally: RunTally) -> dict[str, Any]:
-    measured = tally.measured or {}
-    headline = {
-        each: measured.get(each) for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures", "rehearsed")
-    }
-    return {"folder": name, **cell, **headline, "calls": tally.calls, "stopped": tally.stopped or None}
-
-
-def _format_cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 _PLACE = TyperPath()  # a shell completes it as one

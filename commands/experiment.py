@@ -22,6 +22,7 @@ from tribunal.commands.run_options import (
     watch_run,
     with_engine,
 )
+from tribunal.errors import BadInput
 from tribunal.files import write_whole
 from tribunal.terminal import say, say_json
 
@@ -37,14 +38,10 @@ app = typer.Typer(
     help="The tables of the papers, and your own, each as one command: planned, run, and written with the paper's "
     "figures beside.",
 )
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="Such as arcade-table3, or FILE.toml of your own.",
-        autocompletion=experiment_names,
-    ),
-]
+_NAME = typer.Argument(
+    metavar="NAME", help="Such as arcade-table3, or FILE.toml of your own.", autocompletion=experiment_names
+)
+Name = Annotated[str, _NAME]
 
 
 @app.command("list")
@@ -77,7 +74,12 @@ def _experiment_as_json(name: str) -> JSON:
 @app.command("show")
 def show(name: Name, as_json: shared.AsJson = False) -> None:
     """Show one experiment in full: conditions, the paper's figures, how the paper was read, and where it is silent."""
-    from tribunal.commands.experiment_shown import paper_rows, print_table_of_paper
+    from tribunal.commands.experiment_shown import (
+        common_settings,
+        paper_rows,
+        print_table_of_paper,
+        settings_by_dataset,
+    )
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
     from tribunal.eval.experiments.table import build_table
     from tribunal.eval.experiments.table_check import check_table
@@ -86,11 +88,16 @@ def show(name: Name, as_json: shared.AsJson = False) -> None:
     check_table(experiment)
     held = _experiment_as_json(name)
     if as_json:
-        protocol = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
-        say_json({**held, "protocol": protocol, "shape": experiment.shape.model_dump(mode="json")})
+        fields = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
+        say_json({**held, "protocol": fields, "shape": experiment.shape.model_dump(mode="json")})
         return
     table = build_table(experiment, {})
-    values = {"experiment": experiment, "protocol": experiment.protocol, "runs": held["runs"], "notes": table.notes}
+    protocol, common = experiment.protocol, common_settings(experiment.protocol)
+    by_condition = {name: settings_by_dataset(protocol, name, common) for name in protocol.conditions}
+    values = {
+        "experiment": experiment, "protocol": protocol, "runs": held["runs"], "notes": table.notes, "common": common,
+        "by_condition": by_condition,
+    }  # fmt: skip
     print_template("experiment", part="head", **values)
     print_table_of_paper(paper_rows(table, experiment))
     print_template("experiment", part="end", **values)
@@ -106,7 +113,7 @@ class PlannedRuns(NamedTuple):
 
 
 def _plan_runs(
-    name: Name,
+    name: Annotated[str | None, _NAME] = None,
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,12 +166,14 @@ def _plan_runs(
             help="Estimate from the runs in this folder, such as a trial of a few posts.",
         ),
     ] = None,
-) -> PlannedRuns:
-    """Plan an experiment as the options say.
+) -> PlannedRuns | None:
+    """Plan an experiment as the options say; None without its name.
 
     Raises:
         BadInput: there is no such experiment, or an option is not of its form.
     """
+    if name is None:
+        return None
     from tribunal.eval.evaluate import Evaluation
     from tribunal.eval.experiments.estimate import CallPace, estimate_plan
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
@@ -193,15 +202,92 @@ def _with_plan(command: Callable[..., None]) -> Callable[..., None]:
 
 @app.command("plan")
 @_with_plan
-def plan(as_json: shared.AsJson = False, *, planned: PlannedRuns) -> None:
-    """Say what an experiment takes: posts, calls, tokens, money and time of each run. Asks no model and no server."""
+def plan(
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS", help="Also say how many posts find this difference of accuracy, in percentage points."
+        ),
+    ] = None,
+    posts: Annotated[
+        list[int] | None,
+        typer.Option(min=1, metavar="N", help="With --detect: the chance with so many posts; may be given again."),
+    ] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run",
+            metavar="DIR",
+            help="With --detect: one or two runs to take accuracy, discordance and clusters from.",
+        ),
+    ] = None,
+    power: Annotated[float, typer.Option(help="The chance to find the difference if there is one.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="The chance to find one where there is none (two-sided).")] = 0.05,
+    paired: Annotated[
+        bool, typer.Option("--paired/--unpaired", help="Both runs decide the same posts, or not.")
+    ] = True,
+    accuracy: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="The lower accuracy of the two. Default: --run's, else 0.8.")
+    ] = None,
+    discordant: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="The share of posts that only one run gets right. Default: --run's."),
+    ] = None,
+    design_effect: Annotated[
+        float | None,
+        typer.Option(
+            min=1, metavar="FACTOR", help="How many posts tell as much as an independent one. Default: --run's."
+        ),
+    ] = None,
+    cluster: shared.Cluster = None,
+    as_json: shared.AsJson = False,
+    *,
+    planned: PlannedRuns | None,
+) -> None:
+    """Say what an experiment takes: posts, calls, tokens, money and time of each run. Asks no model and no server.
+
+    With --detect, it also says how many posts a difference needs; then NAME may be left out.
+    """
     from tribunal.commands.experiment_shown import print_plan
     from tribunal.eval.experiments.estimate import plan_as_json
 
+    needed = None
+    if detect is not None:
+        numbers = {each.ready.job.count for each in planned.estimates} if planned else set()
+        request = {
+            "power": power, "alpha": alpha, "paired": paired, "accuracy": accuracy, "discordant": discordant,
+            "design_effect": design_effect, "cluster": cluster, "posts": sorted({*numbers, *(posts or ())}),
+        }  # fmt: skip
+        needed = _plan_posts(detect, request, runs or [])
+    elif planned is None:
+        raise BadInput("NAME: give an experiment (tribunal experiment list), or --detect POINTS")
     if as_json:
-        say_json(plan_as_json(*planned))
-    else:
+        say_json({**(plan_as_json(*planned) if planned else {}), **({"detect": needed} if needed else {})})
+        return
+    if planned is not None:
         print_plan(*planned)
+    if needed is not None:
+        print_template("plan", p=needed, points=f"{detect:g}")
+
+
+def _plan_posts(detect: float, request: dict[str, Any], runs: list[Path]) -> JSON:
+    """Return how many posts a difference of so many percentage points needs."""
+    from tribunal.eval.measures.columns import read_columns
+    from tribunal.eval.measures.power import PowerRequest, plan_posts
+
+    for name, value, low, high in (
+        ("detect", detect, 0, 100), ("alpha", request["alpha"], 0, 1), ("power", request["power"], request["alpha"], 1),
+        ("accuracy", request["accuracy"], 0, 1), ("discordant", request["discordant"], 0, 1),
+    ):  # fmt: skip
+        if value is not None and not low < value < high:
+            raise BadInput(f"{name}: {value:g}: give a number above {low:g} and below {high:g}")
+    if len(runs) > 2:
+        raise BadInput(f"run: {len(runs)} were given; give one, or the two that are to be compared")
+    if request["cluster"] is not None and not runs:
+        raise BadInput(f"cluster: {request['cluster']}: is a field of a run's posts; give --run, or --design-effect")
+    if request["discordant"] is not None and not request["paired"]:
+        raise BadInput(f"discordant: {request['discordant']:g}: is of runs over the same posts; leave out --unpaired")
+    return plan_posts(PowerRequest(detect / 100, **request), [read_columns(folder) for folder in runs])
 
 
 @app.command(epilog=EPILOG)
@@ -212,7 +298,7 @@ def run(
     yes: shared.Yes = False,
     as_json: shared.AsJson = False,
     *,
-    planned: PlannedRuns,
+    planned: PlannedRuns | None,
     carried: dict[str, Any],
 ) -> None:
     """Run an experiment, and write its table beside the paper's. Plans and asks first; the same command goes on."""
@@ -221,6 +307,8 @@ def run(
     from tribunal.eval.experiments.plan import run_plan
     from tribunal.eval.experiments.rendering import write_table
 
+    if planned is None:
+        raise BadInput("NAME: give an experiment: tribunal experiment list")
     print_plan(*planned, aside=True)
     spends = will_spend((each.ready for each in planned.estimates), retry)
     ask_to_go_on("experiment run", yes=yes or not spends)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tribunal.eval.experiments.experiment import Experiment
     from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
     from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable
+    from tribunal.eval.protocols.protocol import Protocol
     from tribunal.eval.runs.prices import Prices
     from tribunal.schema import JSON
     from tribunal.screen import Screen
@@ -221,3 +222,27 @@ def paper_rows(table: ExperimentTable, experiment: Experiment) -> ExperimentTabl
         cells = [ExperimentCell(paper=each.paper, gap=each.gap if each.gap in never else "") for each in line.cells]
         lines.append(ExperimentRow(line.labels, "paper", tuple(cells)))
     return replace(table, lines=tuple(lines), warnings=())
+
+
+def settings_by_dataset(protocol: Protocol, condition: str, common: JSON) -> list[tuple[str, JSON, str]]:
+    """Return what a condition sets beyond the common settings: words before it, the settings, and words after it."""
+    there = [dataset for dataset in protocol.datasets if condition in protocol.conditions_on(dataset)]
+    sets = {
+        dataset: {name: value for name, value in protocol.settings_of(condition, dataset).items() if name not in common}
+        for dataset in there
+    }
+    if any(each != sets[there[0]] for each in sets.values()):
+        return [(f"on {dataset} sets", each, "") for dataset, each in sets.items()]
+    where = "" if len(there) == len(protocol.datasets) else f" (on {', '.join(there)} only)"
+    return [("sets", sets[there[0]], where)]
+
+
+def common_settings(protocol: Protocol) -> JSON:
+    """Return the settings that all runs of a protocol share."""
+    runs = [
+        protocol.settings_of(condition, dataset)
+        for dataset in protocol.datasets
+        for condition in protocol.conditions_on(dataset)
+    ]
+    shared = {name: value for name, value in runs[0].items() if all(run.get(name) == value for run in runs)}
+    return {"repeats": protocol.repeats, **shared}

@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from tribunal.commands.completing import dataset_names
-
 KEEPING_SECTION = "Keeping"
 DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 _DATABASE = "The database: postgresql://user@host/name. Default: a SQLite file in the data folder."
@@ -99,12 +97,6 @@ Clauses = Annotated[
 
 # Data sets
 
-ComparisonFolder = Annotated[
-    Path, typer.Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")
-]
-ComparedDataset = Annotated[
-    str, typer.Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
-]
 Split = Annotated[
     str | None,
     typer.Option(help="The split, if not the usual one; of a table, the rows whose column split has this value."),

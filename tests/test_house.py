@@ -30,7 +30,7 @@ FLOORS = (
     "eval.datasets", "eval.protocols", "eval.runs", "eval.ray", "eval.measures",
     "eval.view",
     "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments", "eval.export",
-    "eval.prompt_sets", "eval.setups",
+    "eval.compare",
     "service.telemetry", "service.replica", "service.routes", "service.dropins", "service.desk",
     "service", "commands",
 )  # fmt: skip
@@ -42,8 +42,7 @@ OWN_ROOMS: dict[str, tuple[str, ...]] = {
     "eval.cascade": ("commands.cascade",),
     "eval.export": ("commands.results",),
     "exports.dsa": ("commands.dsa",),
-    "eval.prompt_sets": ("commands.prompts_compare",),
-    "eval.setups": ("commands.compare",),
+    "eval.compare": ("commands.compare",),
 }
 # A file that may be longer, with the reason. This list may only shrink.
 LONGER: dict[str, str] = {}

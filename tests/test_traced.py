@@ -271,19 +271,6 @@ def calls_in(folder: Path) -> list[Any]:
 
 
 @pytest.mark.long
-def test_langsmith_gets_every_call_of_a_sweep(traced: LangSmithServer, tmp_path: Path) -> None:
-    table(tmp_path)
-    (tmp_path / "grid.toml").write_text(
-        'dataset = "table"\ndata = "posts.csv"\nout = "out"\ngraph = "baseline"\n'
-        '[settings]\nmodel = "rehearsal"\n[grid]\nscheme = ["binary", "fine"]\n'
-    )
-    run("sweep", str(tmp_path / "grid.toml"))
-    calls = calls_in(tmp_path / "out")
-    assert len(calls) == 6
-    assert {root.metadata["graph"] for root in check_calls(traced, calls)} == {"baseline"}
-
-
-@pytest.mark.long
 def test_langsmith_gets_every_call_of_an_experiment(traced: LangSmithServer, tmp_path: Path) -> None:
     given = ("--data", str(write_small(tmp_path / "sets")), "--out", str(tmp_path / "runs"), "--samples", "2")
     run("experiment", "run", "arcade-table8", *given, "--model", "rehearsal", "--yes")

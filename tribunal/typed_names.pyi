@@ -148,7 +148,6 @@ Channel = Literal[
     "exhausted",
     "sufficient",
     "missing",
-    "first_look",
     "review",
     "trials",
 ]

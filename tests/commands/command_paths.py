@@ -15,7 +15,7 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "prompts compare searxng_url", "prompts import source",
+    "prompts import source",
     "service webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cases list image", "review list image",  # with or without one
 }  # fmt: skip
@@ -49,10 +49,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "few.csv --out new.jsonl --graph arcade",
         {"posts": "few.csv", "out": "new.jsonl", "run_folder": "begun"},
     ),
-    "sweep": ("sweep.toml", {"file": "sweep.toml"}),
     "metrics": ("run", {"folder": "run"}),
     "fit": ("sure --out new.json", {"source": "sure", "out": "new.json"}),
-    "plan": ("--detect 2 --unpaired --run run", {"runs": "run"}),
     "report": ("run --out new", {"folders": "run", "out": "new"}),
     "view": ("run", {"folders": "run", "data": "few.csv"}),
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
@@ -87,10 +85,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "service webhooks test": ("none", {}),
     "service webhooks replay": ("none", {}),
     "audit verify": ("", {"results": "run/results.jsonl"}),
-    "shadow": (
-        "few.csv --decisions run --column removed=label --removed-as hate",
-        {"log": "few.csv", "decisions": "run", "differences": "new.csv"},
-    ),
     "service keys rotate": ("none", {}),
     "cases retry": ("{decided}", {}),
     "audit show": ("", {}),
@@ -135,13 +129,12 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "prompts export": ("new", {"folder": "new"}),
     "prompts check": ("prompts", {"folder": "prompts"}),
-    "prompts compare": (
-        "prompts other_prompts --data few.csv --out new --graph arcade",
-        {"first": "prompts", "second": "other_prompts", "data": "few.csv", "out": "new"},
-    ),
     "compare": (
         "setups.toml --on few.csv --out new",
-        {"setups": "setups.toml", "on": "few.csv", "out": "new"},
+        {
+            "setups": "setups.toml", "on": "few.csv", "out": "new", "prompts": "prompts", "log": "few.csv",
+            "decisions": "run",
+        },
     ),
     "prompts import": ("h-vli published new", {"clone": "published", "to": "new"}),
     "evidence": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
@@ -165,38 +158,39 @@ EXTRA = {
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
     "experiment plan measured_in": "--measured-in run",
     "experiment run measured_in": "--measured-in run", "review import dataset": "--as-dataset new.jsonl",
-    "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
+    "audit verify results": "--results run/results.jsonl",
     "precedents build out": "--out new",
     "serve prices": "--prices prices.toml", "serve mapping": "--mapping mapping.toml",
+    "compare prompts": "--graph arcade --prompts prompts",
+    "compare log": "--log few.csv --log-column removed=label --removed-as hate",
     "explain mapping": "--for poster --mapping mapping.toml", "batch database": "--keep",
 }  # fmt: skip
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "threshold", "cache",
 ]  # fmt: skip
-OF_SETTINGS = ("judge", "eval", "batch", "policy try", "prompts compare")
+OF_SETTINGS = ("judge", "eval", "batch", "policy try")
 OF_PRICES = (
-    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "cascade plan",
-    "experiment plan", "experiment run", "prompts compare", "compare",
+    "eval", "batch", "report", "view", "export", "explain", "policy try", "cascade plan",
+    "experiment plan", "experiment run", "compare",
 )  # fmt: skip
 NO_DATABASE = {
-    "eval", "sweep", "metrics", "plan", "report", "view", "export",
+    "eval", "metrics", "report", "view", "export",
     "experiment plan", "experiment run", "experiment export", "cascade plan", "annotate export", "annotate again",
     "annotate import",
     "perspectives build", "perspectives show", "precedents show",
     "policy show", "policy try", "prompts export", "prompts check",
-    "prompts compare", "compare", "prompts import", "evidence",
+    "prompts import", "evidence",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {
     "precedents build database": "new",
     "fit database": "--reviewed",
-    "shadow database": "few.csv --column removed=label --removed-as hate",
+    "compare database": "--log few.csv --log-column removed=label --removed-as hate --out new",
     "explain database": "{decided} --out new.md",
 }
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
     "explain image", "policy try policy", "experiment plan out",
-    "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify results"}  # their broken lines are counted, and passed over
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")

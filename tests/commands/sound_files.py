@@ -74,15 +74,10 @@ def make_sound_files(folder: Path) -> None:
     (folder / "line_up.toml").write_text('[seats]\njudge = "rehearsal"\n')
     (folder / "spec.toml").write_text(SPEC)
     shutil.copyfile(PROMPTS / "policies" / "h-vli.toml", folder / "policy.toml")
-    setups = '[setups.one]\ngraph = "baseline"\n[setups.two]\ngraph = "baseline"\n'
+    setups = '[entries.one]\ngraph = "baseline"\n[entries.two]\ngraph = "baseline"\n'
     (folder / "setups.toml").write_text(setups)
-    sweep = 'dataset = "table"\ndata = "few.csv"\nout = "swept"\n[grid]\ngraph = ["baseline"]\n'
-    (folder / "sweep.toml").write_text(sweep)
     (folder / "prompts" / "arcade").mkdir(parents=True)
     shutil.copyfile(PROMPTS / "arcade" / "judge.md", folder / "prompts" / "arcade" / "judge.md")
-    shutil.copytree(folder / "prompts", folder / "other_prompts")
-    with (folder / "other_prompts" / "arcade" / "judge.md").open("a") as judge:
-        judge.write("\nBe brief.\n")
     write_court(folder / "published")
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip

@@ -42,7 +42,7 @@ def test_the_experiments_are_listed() -> None:
 def test_an_experiment_is_shown_with_the_papers_figures() -> None:
     said = called("experiment", "show", "arcade-table4").stdout
     for line in (
-        "  fhm: 500 posts, split dev (ARCADE, section 5.2: all 500 posts of the dev split)",
+        "  fhm: split dev, 500 posts (ARCADE, section 5.2: all 500 posts of the dev split)",
         "  arcade: ARCADE; graph arcade",
         "where the paper is silent, ours:",
         "  - the baseline's temperature and the order of its answer: 0.8 and the label first, as in the published code "
@@ -55,6 +55,30 @@ def test_an_experiment_is_shown_with_the_papers_figures() -> None:
     assert shown["protocol"]["conditions"]["arcade"]["settings"] == {"rounds": 2}
     assert any("75.31" in row["paper"] for row in shown["shape"]["rows"])
     assert "did you mean arcade-table4" in error("experiment", "show", "arcade-tabel4")
+
+
+def test_an_experiment_is_shown_with_its_settings() -> None:
+    said = called("experiment", "show", "arcade-table5").stdout
+    for line in (
+        "  fhm: split dev, 500 posts (ARCADE, section 5.2: all 500 posts of the dev split)",
+        "  multiround: every post gets the deep dive; graph multiround",
+        "    on fhm sets: scheme binary, rounds 2",
+        "    sets: scheme fine, rounds 4 (on h-vli only)",
+        "--paper-models sets: aux_model qwen:qwen3-vl-plus, judge_model qwen:qwen3-vl-plus",
+    ):
+        assert line in said.splitlines()
+    said = called("experiment", "show", "antihate-figure3").stdout
+    assert "50 sbic hate, 50 sbic not hate, 50 ghc implicit hate, 50 ghc not hate" in said
+    assert "    sets: mode zero-shot, temperatures researcher 1.5" in said.splitlines()
+    shown = json.loads(called("experiment", "show", "predict-table6", "--json").stdout)
+    assert shown["protocol"]["repeats"] == 5
+
+
+def test_a_plan_says_how_many_posts_find_a_difference(sets: Path) -> None:
+    said = called(*arguments("plan", "arcade-table4", sets, "--detect", "5"))
+    assert said.exit_code == 0, said.output
+    assert "posts that both runs decide find a difference of 5 percentage points" in said.stdout
+    assert "posts find it with a chance of" in said.stdout
 
 
 # ------------------------------------------------------------------------------------------------------------ planned

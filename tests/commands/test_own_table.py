@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import PROJECT
+from tests.court import court_script, part
 from tests.doubles import Reply, Request
 from tests.eval.experiments.commanded import called, cells, error, scripted
 from tests.eval.experiments.played import played
@@ -91,6 +93,40 @@ def test_the_example_is_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [(row["row"], row["n"]) for row in rows if row["kind"] == "paired test"] == [
         ("glossary less one-call", "12")
     ]
+
+
+@pytest.mark.long
+def test_a_grid_of_settings_shares_answered_calls() -> None:
+    command = ("experiment", "run", str(PROJECT / "examples" / "my_grid.toml"), "--model", "openai:m", "--out", "runs")
+    with scripted(judged) as server:
+        done = called(*command, "--yes", "--json")
+        assert done.exit_code == 0, done.output
+        asked = len(server.requests)
+        heats = Counter(request.temperature for request in server.requests if part(request) == "judge")
+        assert called(*command, "--yes").exit_code == 0
+        assert len(server.requests) == asked, "the same command asks nothing again"
+    runs = json.loads(done.stdout)["runs"]
+    assert len(runs) == 4
+    assert sum(run["calls"] for run in runs) == asked
+    assert runs[1]["calls"] < runs[0]["calls"], "the second judge pays for no debate"
+    assert {0.2, 0.9} == set(heats)
+    assert {(row, column) for row, column in cells() if row == "2"} == {("2", "Acc"), ("2", "F1")}
+
+
+@pytest.mark.long
+def test_ten_judges_over_one_aux_model_pay_for_one_debate() -> None:
+    judges = [f"openai:judge-{number}" for number in range(10)]
+    text = TABLE.replace('[shape]\n', '[shape]\nseats = { arcade = "judge_model" }\n').replace(
+        '{ labels = ["Court ✓"], condition = "court" }', '{ labels = ["{model}"], model = "x", condition = "court" }'
+    ).replace('  { labels = ["One_100% {x}"], condition = "one", paper = "77.0 | 99.9" },\n', "")  # fmt: skip
+    models = [word for judge in judges for word in ("--model", judge)]
+    with scripted(court_script(explicit=True)) as server:
+        done = called(
+            "experiment", "run", own_table(text), *models, "--aux-model", "openai:aux", "--out", "runs", "--yes"
+        )
+        assert done.exit_code == 0, done.output
+        asked = Counter(request.model for request in server.requests)
+    assert asked == {"aux": 2 * 3, **{f"judge-{number}": 2 for number in range(10)}}
 
 
 @pytest.mark.parametrize(

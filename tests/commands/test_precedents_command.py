@@ -84,7 +84,7 @@ def test_what_people_decide_in_the_terminal_becomes_a_precedent_and_goes_with_it
     run("review", "decide", threads[2], "--category", "Racist", "--reviewer", "kim")
     assert "1 added, 0 removed" in run("precedents", "build", "ours")
     assert "3 cases" in run("precedents", "show", "ours")
-    assert [each["name"] for each in found("list")] == ["ours"]
+    assert [each["name"] for each in found("show")] == ["ours"]
 
 
 def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_path: Path) -> None:

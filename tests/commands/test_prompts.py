@@ -23,7 +23,7 @@ def ran(*arguments: str, ends: int = 0) -> str:
 
 
 def test_every_prompt_is_listed_with_who_is_asked_with_it() -> None:
-    listed = {line.split()[0]: line for line in ran("list").splitlines()[1:]}
+    listed = {line.split()[0]: line for line in ran("show").splitlines()[1:]}
     assert listed.keys() == shipped_prompts().sources.keys()
     told: dict[str, set[str]] = {}
     for role in iter_roles():

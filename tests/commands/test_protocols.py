@@ -1,11 +1,10 @@
-"""`tribunal protocols`, and `tribunal eval --protocol`: what is listed, shown, refused, and asked over the wire."""
+"""`tribunal eval --protocol`: what is refused, and what is asked over the wire."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,51 +14,14 @@ from typer.testing import CliRunner, Result
 
 from tests.court import court_script, part
 from tests.doubles import Reply, Request, ScriptedServer
-from tests.eval.protocols.planning import called, data_of, error
+from tests.eval.protocols.planning import data_of, error
 from tests.eval.protocols.sets import write_all
 from tribunal.commands import app
-from tribunal.eval.protocols.protocol import load_protocols
 
 
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_all(tmp_path_factory.mktemp("sets"))
-
-
-# ---------------------------------------------------------------------------------------------------- listing, showing
-
-
-def test_the_protocols_are_listed() -> None:
-    said = called("protocols").stdout
-    for name, held in load_protocols().items():
-        assert f"{name}: {held.paper}, {held.table}. " in said
-    assert "    sets: repeats 1, scheme binary\n" in said
-    assert "    not at hand: 4chan: its authors give it on request\n" in said
-    listed = json.loads(called("protocols", "--json").stdout)
-    assert [each["name"] for each in listed] == list(load_protocols())
-
-
-def test_a_protocol_is_shown_in_full() -> None:
-    said = called("protocols", "arcade-table5").stdout
-    for line in (
-        "  fhm: split dev, 500 posts (ARCADE, section 5.2: all 500 posts of the dev split)",
-        "  arcade-table5/multiround: every post gets the deep dive; graph multiround",
-        "    on fhm sets: scheme binary, rounds 2",
-        "    sets: scheme fine, rounds 4 (on h-vli alone)",
-        "--paper-models sets: aux_model qwen:qwen3-vl-plus, judge_model qwen:qwen3-vl-plus",
-    ):
-        assert line in said.splitlines()
-    said = called("protocols", "antihate-figure3").stdout
-    assert "50 sbic hate, 50 sbic not hate, 50 ghc implicit hate, 50 ghc not hate" in said
-    assert "    sets: mode zero-shot, temperatures researcher 1.5" in said.splitlines()
-    assert json.loads(called("protocols", "predict-table6", "--json").stdout)["repeats"] == 5
-    assert "there is none of that name" in error("protocols", "arcade-table1")
-
-
-def test_no_figure_of_a_paper_is_printed() -> None:
-    """Percentages and decimals are settings and sizes; a result would be of two digits and a decimal."""
-    said = called("protocols", "--json").stdout + "".join(called("protocols", name).stdout for name in load_protocols())
-    assert not re.search(r"\b\d\d\.\d|%", said)
 
 
 # ------------------------------------------------------------------------------------------------------------- refused
@@ -155,28 +117,3 @@ async def test_figure_3_asks_the_baseline_at_its_temperature_over_the_pool(sets:
     drawn = Counter((line["dataset"], line["gold"]["label"]) for line in (line["fields"] | line for line in results()))
     assert drawn == dict.fromkeys([("sbic", 0), ("sbic", 1), ("ghc", 0), ("ghc", 1)], 2)
     assert {line["post_id"].partition(":")[0] for line in results()} == {"sbic", "ghc"}
-
-
-async def test_a_sweep_runs_the_conditions_of_a_table(sets: Path) -> None:
-    Path("sweep.toml").write_text(
-        f'''
-dataset = "fhm"
-data = "{sets / "fhm"}"
-out = "swept"
-samples = 2
-[settings]
-model = "openai:scripted"
-[grid]
-protocol = ["arcade-table4/arcade", "arcade-table4/baseline", "arcade-table5/k1"]
-'''
-    )
-    async with ScriptedServer(court_script()) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        done = await asyncio.to_thread(CliRunner().invoke, app, ("sweep", "sweep.toml", "--json"))
-    assert done.exit_code == 0, done.output
-    cells = json.loads(done.stdout)["cells"]
-    held = [json.loads((Path("swept") / cell["folder"] / "run.json").read_bytes()) for cell in cells]
-    assert [(run["graph"], run["settings"].get("rounds"), run["settings"]["scheme"]) for run in held] == [
-        ("arcade", 2, "binary"), ("baseline", None, "binary"), ("arcade", 1, "binary"),
-    ]  # fmt: skip
-    assert cells[0]["folder"] == "protocol=arcade-table4-arcade"

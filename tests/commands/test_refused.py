@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 from pathlib import Path
 from typing import Any, get_args
 
@@ -121,8 +120,8 @@ def test_every_mode_and_every_seat_is_of_some_graph() -> None:
 @pytest.mark.parametrize("name", first_then_long(GRAPHS, shown=2))
 def test_a_seat_of_another_graph_is_refused(name: str) -> None:
     for seat in {*SEATS} - {*seats_in(name)}:
-        for option in (f"--seat={seat}=rehearsal", f"--temperature={seat}=0.5"):
-            done = run("judge", POST, "--graph", name, option)
+        for options in (["--seat", f"{seat}=rehearsal"], ["--set", f"temperatures.{seat}=0.5"]):
+            done = run("judge", POST, "--graph", name, *options)
             assert done.exit_code == 2
             assert f".{seat}: nobody of that name sits in {name}; it is a seat of the graph" in done.stderr
 
@@ -232,49 +231,6 @@ def test_a_run_is_refused_before_its_folder_is_made(tmp_path: Path) -> None:
             done.stderr
         )
     assert [path.name for path in tmp_path.iterdir()] == ["posts.csv"]
-
-
-SWEEP = 'dataset = "table"\ndata = "posts.csv"\nout = "runs"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (
-            "[settings]\ntau = 0.5\n[grid]\ngraph = ['arcade', 'baseline']\n",
-            "tau: 0.5: is a setting of the graph mv_debate",
-        ),
-        ("[grid]\ngraph = ['arcade', 'baseline']\njudge_draws = [1, 3]\n", "judge_draws: 3: is a setting of"),
-        (
-            "graph = 'arcade'\n[grid]\n'seats.summary' = ['rehearsal']\n",
-            "seats.summary: nobody of that name sits in arcade",
-        ),
-    ],
-)
-def test_a_sweep_refuses_what_no_cell_heeds(tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "posts.csv").write_text("id,text,label\na,hello,0\n")
-    (tmp_path / "sweep.toml").write_text(SWEEP + text)
-    done = run("sweep", "sweep.toml")
-    assert (done.exit_code, says in done.stderr) == (2, True), done.stderr
-    assert not (tmp_path / "runs").exists()
-
-
-def test_what_a_sweep_sets_for_all_is_left_out_of_a_cell_that_has_no_use_for_it(tmp_path: Path) -> None:
-    (tmp_path / "posts.csv").write_text("id,text,label\na,hello,0\n")
-    text = (
-        "[settings]\njudge_draws = 3\nseats = {classifier = 'rehearsal', judge = 'rehearsal'}\n"
-        "[grid]\ngraph = ['arcade', 'baseline']\n"
-    )
-    (tmp_path / "sweep.toml").write_text(SWEEP + text)
-    done = run("sweep", "sweep.toml")
-    assert done.exit_code == 0, done.stderr
-    held = {
-        name: json.loads((tmp_path / "runs" / f"graph={name}" / "run.json").read_bytes())["settings"]
-        for name in ("arcade", "baseline")
-    }
-    assert held["arcade"].items() >= {"judge_draws": 3, "seats": {"judge": "rehearsal"}}.items()
-    assert held["baseline"]["seats"] == {"classifier": "rehearsal"}
-    assert "judge_draws" not in held["baseline"]
 
 
 def test_what_a_protocol_sets_gives_way_where_a_run_s_own_setting_leaves_it_without_effect() -> None:

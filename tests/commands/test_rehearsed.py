@@ -169,16 +169,14 @@ def test_a_run_its_measures_its_report_and_a_fit_say_so(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "threshold.json").exists()
 
 
-def test_a_sweep_says_so(tmp_path: Path) -> None:
+def test_a_comparison_says_so(tmp_path: Path) -> None:
     a_table(tmp_path)
-    (tmp_path / "sweep.toml").write_text(
-        'dataset = "table"\ndata = "posts.csv"\nout = "runs"\n[grid]\ngraph = ["baseline", "arcade"]\n'
-    )
-    done = run("sweep", "sweep.toml")
+    (tmp_path / "setups.toml").write_text('[entries.one]\ngraph = "baseline"\n[entries.two]\ngraph = "arcade"\n')
+    command = ("compare", "setups.toml", "--on", "posts.csv", "--out", "runs")
+    done = run(*command)
     assert "8 of 8 results are no moderation and no measure" in done.stderr
-    assert "rehearsed" in done.stdout
-    cells = json.loads(run("sweep", "sweep.toml", "--json").stdout)["cells"]
-    assert [cell["rehearsed"] for cell in cells] == [4, 4]
+    assert "the rehearsal model took part" in done.stdout
+    assert json.loads(run(*command, "--json").stdout)["rehearsed"] == 8
 
 
 def test_review_says_so_in_the_list_and_the_case() -> None:

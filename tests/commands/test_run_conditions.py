@@ -134,14 +134,15 @@ async def test_a_run_reads_the_index_it_began_with_and_goes_on_with_no_other(tmp
     assert "perspective mine" not in again.stderr
 
 
-async def test_a_sweeps_cells_share_one_index_and_go_on_with_no_other(tmp_path: Path) -> None:
+async def test_the_runs_of_a_comparison_share_one_index_and_go_on_with_no_other(tmp_path: Path) -> None:
     index_of(tmp_path, *OLD)
     evaluation(tmp_path, 2)
-    (tmp_path / "sweep.toml").write_text(
-        'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "predict"\nconcurrency = 1\n'
-        '[settings]\nmodel = "openai:scripted"\nperspectives = ["mine"]\nmode = "single"\n'
-        "[grid]\nseed = [1, 2]\n"
+    (tmp_path / "setups.toml").write_text(
+        'graph = "predict"\nsettings = { model = "openai:scripted", perspectives = ["mine"], mode = "single" }\n'
+        "[entries.one]\n[entries.two]\n"
     )
+    command = ["compare", str(tmp_path / "setups.toml"), "--on", str(tmp_path / "posts.csv"), "--concurrency", "1",
+               "--out", str(tmp_path / "runs"), "--yes"]  # fmt: skip
     player, asked = Player(), list[int]()
 
     def script(request: Request) -> Reply | Fault:
@@ -151,16 +152,16 @@ async def test_a_sweeps_cells_share_one_index_and_go_on_with_no_other(tmp_path: 
         return player(request)
 
     async with ScriptedServer(script) as server:
-        done = await run(server, "sweep", str(tmp_path / "sweep.toml"))
+        done = await run(server, *command)
         assert done.exit_code == 0, done.output
-        for cell in ("seed=1", "seed=2"):
+        for cell in ("one", "two"):
             shown = {
                 example["text"]
                 for line in lines(tmp_path / "runs", cell)
                 for example in line["opinions"][0]["examples"]
             }
             assert shown <= set(OLD)
-        refused = await run(server, "sweep", str(tmp_path / "sweep.toml"))
+        refused = await run(server, *command)
     assert (refused.exit_code, "perspective mine: then" in refused.stderr) == (2, True)
 
 

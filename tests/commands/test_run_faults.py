@@ -1,4 +1,4 @@
-"""Real faults under `tribunal eval`, `batch` and `sweep`: what is true at the end, what is kept, and the way on."""
+"""Real faults under `tribunal eval`, `batch` and `compare`: what is true at the end, what is kept, and the way on."""
 
 from __future__ import annotations
 
@@ -302,17 +302,24 @@ def test_measures_of_an_earlier_moment_are_never_printed_as_those_of_now(tmp_pat
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("what", ["eval --json", "batch", "sweep"])
+@pytest.mark.parametrize("what", ["eval --json", "batch", "compare"])
 def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str, tmp_path: Path) -> None:
     command = evaluation(tmp_path, 2, *what.split()[1:])
     if what == "batch":
         command = ["batch", "posts.csv", "--out", "out.csv", "--graph", "baseline", "--model", "openai:scripted"]
-    if what == "sweep":
-        (tmp_path / "sweep.toml").write_text(
-            'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "baseline"\n'
-            '[settings]\nmodel = "openai:scripted"\n[grid]\nseed = [1]\n'
-        )
-        command = ["sweep", "sweep.toml"]
+    if what == "compare":
+        (tmp_path / "setups.toml").write_text('graph = "baseline"\n[entries.one]\n[entries.two]\n')
+        command = [
+            "compare",
+            "setups.toml",
+            "--on",
+            "posts.csv",
+            "--out",
+            "runs",
+            "--model",
+            "openai:scripted",
+            "--yes",
+        ]
     with ScriptedServer(lambda request: ANSWER) as server, Path("/dev/full").open("w") as full:
         stopped = process(tmp_path, server, command, stdout=full)
         assert stopped.returncode == 1, stopped.stderr

@@ -1,12 +1,10 @@
-"""`tribunal eval`, `batch` and `sweep` as a person runs them."""
+"""`tribunal eval` and `batch` as a person runs them."""
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import os
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
-
-from tests.court import court_script, part
-from tests.openai_server import OpenAIServer
 
 POSTS = [
     ("a", "Immigrants are vermin and should be deported.", "1", "x"),
@@ -138,47 +133,3 @@ def test_an_output_of_no_known_form_is_refused_before_any_call(tmp_path: Path) -
     table(tmp_path / "posts.csv")
     done = run("batch", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "o.xlsx"))
     assert (done.exit_code, "its suffix is none of" in done.stderr) == (2, True)
-
-
-@pytest.mark.long
-async def test_ten_judges_over_one_aux_model_pay_for_one_debate(tmp_path: Path) -> None:
-    table(tmp_path / "posts.csv", POSTS[:2])
-    judges = ", ".join(f'"openai:judge-{number}"' for number in range(10))
-    (tmp_path / "sweep.toml").write_text(
-        f'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "arcade"\n'
-        f'[settings]\naux_model = "openai:aux"\n[grid]\njudge_model = [{judges}]\n'
-    )
-    async with OpenAIServer(court_script(explicit=True)) as server:
-        done = await asyncio.to_thread(run, "sweep", str(tmp_path / "sweep.toml"), "--json")
-        assert done.exit_code == 0, done.stderr
-        counted = Counter(part(request) for request in server.requests)
-        assert counted == {"gatekeeper": 2, "indictment": 2, "defence": 2, "judge": 20}
-        again = await asyncio.to_thread(run, "sweep", str(tmp_path / "sweep.toml"), "--json")
-        assert again.exit_code == 0
-    assert len(server.requests) == 26
-    cells = json.loads(done.stdout)["cells"]
-    assert [cell["judge_model"] for cell in cells] == [f"openai:judge-{number}" for number in range(10)]
-    assert len(list((tmp_path / "runs").glob("*/metrics.json"))) == 10
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[grid]", "data: "),
-        (
-            'data = "p"\nout = "o"\n[grid]\nrounds = [1]',
-            "dataset: name one (a table of your own is `table`), or a protocol",
-        ),
-        ('dataset = "table"\ndata = "p"\nout = "o"\n[grid]\nround = [1]', "round: is no setting"),
-        ('dataset = "table"\ndata = "posts.csv"\nout = "o"\n[grid]\nrounds = [99]', "rounds: 99"),
-        ('dataset = "table"\ndata = "posts.csv"\nout = "o"\n[grid]\nrounds = []', "names no value"),
-        ("dataset = ", "is not TOML"),
-    ],
-)
-def test_a_wrong_sweep_is_named_before_any_call(tmp_path: Path, text: str, says: str) -> None:
-    table(tmp_path / "posts.csv")
-    (tmp_path / "sweep.toml").write_text(text)
-    done = run("sweep", str(tmp_path / "sweep.toml"))
-    assert done.exit_code == 2, done.output
-    assert says in done.stderr
-    assert not (tmp_path / "o").exists()

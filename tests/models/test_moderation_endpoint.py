@@ -20,10 +20,10 @@ GRAPH = "guard_models.graphs:openai_moderation"
 MODEL = "guard_models.moderation:PROVIDER:omni-moderation-latest"
 SETUPS = f"""
 settings = {{ scheme = "binary" }}
-[setups.moderation]
+[entries.moderation]
 graph = "{GRAPH}"
 settings = {{ model = "{MODEL}" }}
-[setups.chat]
+[entries.chat]
 graph = "baseline"
 settings = {{ model = "openai:scripted" }}
 """
@@ -90,5 +90,5 @@ def test_it_is_compared_with_a_chat_model(tmp_path: Path, monkeypatch: pytest.Mo
         done = CliRunner().invoke(app, [*command, "--yes", "--json"])
     assert done.exit_code == 0, done.output
     held = json.loads(done.stdout)
-    assert (held["best"], held["setups"]["moderation"]["agreement"]["value"]) == ("moderation", 1.0)
-    assert (held["setups"]["moderation"]["calls"], held["setups"]["moderation"]["tokens"]) == (1, 0)
+    assert (held["best"], held["entries"]["moderation"]["agreement"]["value"]) == ("moderation", 1.0)
+    assert (held["entries"]["moderation"]["calls"], held["entries"]["moderation"]["tokens"]) == (1, 0)

@@ -21,8 +21,6 @@ from tribunal.eval.evaluate import Evaluation, prepare_run
 from tribunal.eval.experiments.table import run_warnings
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.metrics import measure_columns
-from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.sweep import read_sweep, run_sweep
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
@@ -144,18 +142,6 @@ def test_a_papers_table_says_who_was_left_out_and_that_it_took_more(tmp_path: Pa
         "580 posts of the set were left out, since their image wasn't there (190 not sarcastic, 390 sarcastic); 20 are "
         "left (10 not sarcastic, 10 sarcastic)",
     ]
-
-
-def test_a_sweep_may_leave_them_out(tmp_path: Path) -> None:
-    memes(tmp_path / "set", 5, there=2)
-    (tmp_path / "sweep.toml").write_text(
-        'dataset = "fhm"\ndata = "set"\nout = "out"\ngraph = "baseline"\nskip_missing_images = true\n'
-        'settings = { model = "rehearsal" }\n[grid]\nscheme = ["binary"]\n'
-    )
-    warned: list[str] = []
-    cells = run_sweep(read_sweep(tmp_path / "sweep.toml"), RunOptions(warn=warned.append))
-    assert [tally.total for _, _, tally in cells] == [2]
-    assert any("3 posts were left out" in each for each in warned)
 
 
 # -------------------------------------------------------------------------------------------------------------- extras

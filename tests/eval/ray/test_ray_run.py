@@ -77,21 +77,21 @@ def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_do
 
 
 @pytest.mark.slow
-def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(tmp_path: Path, sessions: Path) -> None:
+def test_a_comparison_is_the_same_by_either_engine_on_one_cluster(
+    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = "".join(f"post-{at},word-{at}.,{('hate', 'not')[at % 2]}\n" for at in range(80))
     (tmp_path / "posts.csv").write_text(f"id,text,label\n{rows}")
-    for out in ("embedded", "ray"):
-        (tmp_path / f"{out}.toml").write_text(
-            f'dataset = "table"\ndata = "posts.csv"\nout = "{out}"\ngraph = "baseline"\n'
-            '[settings]\nmodel = "openai:scripted"\n[grid]\nscheme = ["binary", "fine"]\n'
-        )
+    schemes = "".join(f'[entries.{name}]\nsettings = {{ scheme = "{name}" }}\n' for name in ("binary", "fine"))
+    (tmp_path / "setups.toml").write_text(f'graph = "baseline"\nsettings = {{ model = "openai:scripted" }}\n{schemes}')
     with OpenAIServer(court_script()) as server:
         for out in ("embedded", "ray"):
-            command = [sys.executable, "-m", "tribunal", "sweep", str(tmp_path / f"{out}.toml"), "--engine", out]
+            command = [sys.executable, "-m", "tribunal", "compare", str(tmp_path / "setups.toml"), "--engine", out,
+                       "--on", str(tmp_path / "posts.csv"), "--out", str(tmp_path / out), "--yes"]  # fmt: skip
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
         assert len(server.requests) == 2 * 2 * 80
-    for cell in ("scheme=binary", "scheme=fine"):
+    for cell in ("binary", "fine"):
         assert told(tmp_path / "ray" / cell) == told(tmp_path / "embedded" / cell)
         measured = [json.loads((tmp_path / out / cell / "metrics.json").read_text()) for out in ("embedded", "ray")]
         for what in ("n", "accuracy", "confusion", "clusters"):

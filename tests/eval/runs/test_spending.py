@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tests.openai_server import OpenAIServer
 from tribunal.commands import app
 from tribunal.context import context_from
 from tribunal.eval.runs.prices import RunBudget, RunLimits, RunSpending
@@ -89,18 +88,21 @@ async def test_a_cost_that_cannot_be_known_is_said(tmp_path: Path) -> None:
     assert len(server.requests) == 1  # nobody knew before what a post costs, so it went alone
 
 
-async def test_the_cells_of_a_sweep_share_a_limit(tmp_path: Path) -> None:
+async def test_the_runs_of_a_comparison_share_a_limit(tmp_path: Path) -> None:
     posts(tmp_path)
-    (tmp_path / "grid.toml").write_text(
-        'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "baseline"\n'
-        '[settings]\nmodel = "openai:scripted"\nscheme = "binary"\n[grid]\n"temperatures.classifier" = [0.1, 0.2]\n'
+    (tmp_path / "setups.toml").write_text(
+        'graph = "baseline"\nsettings = { model = "openai:scripted", scheme = "binary" }\n'
+        "[entries.cold.settings.temperatures]\nclassifier = 0.1\n"
+        "[entries.warm.settings.temperatures]\nclassifier = 0.2\n"
     )
-    async with OpenAIServer(lambda request: ANSWER) as server:
-        swept = ["sweep", str(tmp_path / "grid.toml"), "--run-max-calls", "25", "--json"]
-        stopped = await asyncio.to_thread(CliRunner().invoke, app, swept)
+    async with ScriptedServer(lambda request: ANSWER) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        command = ["compare", str(tmp_path / "setups.toml"), "--on", str(tmp_path / "posts.csv"),
+                   "--out", str(tmp_path / "runs"), "--run-max-calls", "25", "--yes", "--json"]  # fmt: skip
+        stopped = await asyncio.to_thread(CliRunner().invoke, app, command)
         assert (stopped.exit_code, len(server.requests)) == (1, 25), stopped.output
-        assert [cell["calls"] for cell in json.loads(stopped.stdout)["cells"]] == [20, 5]
-        again = await asyncio.to_thread(CliRunner().invoke, app, swept)
+        assert [run["calls"] for run in json.loads(stopped.stdout)["runs"]] == [20, 5]
+        again = await asyncio.to_thread(CliRunner().invoke, app, command)
     assert (again.exit_code, len(server.requests)) == (1, 25), again.output
 
 

@@ -1,0 +1,234 @@
+"""Read another system's moderation log, pair it with our decisions, and match our threshold to its removals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tribunal.errors import BadInput
+from tribunal.eval.compare.entries import Entry, LogColumn
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.measures.removal import match_removal
+from tribunal.eval.runs.journal import RESULTS
+from tribunal.exports.finished_cases import finished_cases
+from tribunal.probability import estimate_probability
+from tribunal.retrievers.indexes.table_rows import NO, YES, TableRow, read_rows
+from tribunal.schema import JSON
+from tribunal.store.audit import sha
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases
+
+_REMOVED = (*YES, "removed", "remove", "deleted", "hidden", "rejected")
+_KEPT = (*NO, "kept", "keep", "approved", "allowed", "accepted")
+
+
+class Decision(NamedTuple):
+    """Our verdict on a post. `text_sha` is the store's hash of a post that is only text."""
+
+    post_id: str
+    text_sha: str
+    probability: float
+    rehearsed: bool
+
+
+class LoggedPost(NamedTuple):
+    """A post of the log; `shown_id` is its id there, or its row."""
+
+    post_id: str
+    text_sha: str
+    removed: bool
+    score: float | None
+    shown_id: str
+
+
+@dataclass(frozen=True)
+class ModerationLog:
+    """A moderation log, read whole: each post once, as it occurs first; and the rows left out, by reason."""
+
+    path: Path
+    posts: list[LoggedPost]
+    left_out: Counter[str]
+
+    def with_ids_of(self, samples: Iterable[Sample]) -> ModerationLog:
+        """Return the log with each post's id replaced by that of the sample with this id, or else this text."""
+        ids, by_text = set[str](), dict[str, str]()
+        for sample in samples:
+            ids.add(sample.id)
+            if sample.image is None:
+                by_text.setdefault(_hash_text(sample.text), sample.id)
+        posts = [
+            post if post.post_id in ids else post._replace(post_id=by_text.get(post.text_sha, post.post_id))
+            for post in self.posts
+        ]
+        return replace(self, posts=posts)
+
+
+class Decisions:
+    """Our decisions, by post id and by text."""
+
+    def __init__(self, decisions: Iterable[Decision], source: str) -> None:
+        """Keep the last decision on each post. `source` is the name of the decisions in errors."""
+        self._by_id, self._by_text, self.source = dict[str, Decision](), dict[str, Decision](), source
+        for each in decisions:
+            if each.post_id:
+                self._by_id[each.post_id] = each
+            if each.text_sha:
+                self._by_text[each.text_sha] = each
+
+    def find(self, post: LoggedPost) -> Decision | None:
+        """Return the decision on a post, by its id or else by its text."""
+        return self._by_id.get(post.post_id) or self._by_text.get(post.text_sha)
+
+
+def read_decisions(path: Path) -> Iterator[Decision]:
+    """Yield the verdicts of a run's folder, or of a table that `tribunal batch` has written.
+
+    Raises:
+        BadInput: it can't be read, or it is no such table.
+    """
+    for row in read_rows(path / RESULTS if path.is_dir() else path, "decisions", strict=True):
+        if missing := next((name for name in ("outcome", "hateful") if name not in row.cells), None):
+            raise row.error(f"has no column {missing!r}; give a run's folder, or a table written by tribunal batch")
+        if row.text("outcome") != "verdict" or row.optional_text("repeat") not in ("", "0"):
+            continue
+        hateful = row.yes_or_no("hateful")
+        if hateful is None:
+            raise row.error("hateful: is blank; take decisions on hate speech")
+        numbers = {name: row.number_of(name) if name in row.cells else None for name in ("probability", "confidence")}
+        probability = numbers["probability"]
+        if probability is None:  # of an earlier release
+            probability, _ = estimate_probability(hateful, numbers["confidence"])
+        post_id = row.optional_text("id") or row.optional_text("post_id")
+        rehearsed = row.optional_text("rehearsed").casefold() in YES
+        yield Decision(post_id, _hash_text(row.optional_text("text")), probability, rehearsed)
+
+
+async def stored_decisions(store: Store) -> AsyncIterator[Decision]:
+    """Yield the verdicts on hate speech of a database, also of posts whose text isn't kept."""
+    async for row in finished_cases(store, cases.c.outcome == "verdict", cases.c.hateful.is_not(None)):
+        record, text = row["record"] or {}, (row["post"] or {}).get("text")
+        probability = record.get("probability")
+        if probability is None:
+            probability, _ = estimate_probability(row["hateful"], row["confidence"])
+        text_sha = _hash_text(text) if text else row["post_sha"] or ""
+        yield Decision(row["post_id"] or "", text_sha, probability, bool(record.get("rehearsed")))
+
+
+def read_log(entry: Entry) -> ModerationLog:
+    """Read the moderation log of an entry.
+
+    Raises:
+        BadInput: it can't be read, lacks a column, or a cell is wrong.
+    """
+    path = entry.log or Path()
+    log, keys = ModerationLog(path, [], Counter()), set[str]()
+    for row in read_rows(path, "log", strict=True):
+        post_id, text = (_cell_text(row, entry, role) for role in ("id", "text"))
+        if not post_id and not text:
+            if row.number == 1:
+                id_column, text_column = (entry.columns.get(role, role) for role in ("id", "text"))
+                raise row.error(
+                    f"has neither {id_column!r} nor {text_column!r}; name one with --log-column id=NAME or text=NAME; "
+                    f"it has {', '.join(map(str, row.cells))}"
+                )
+            log.left_out["neither id nor text"] += 1
+            continue
+        score = _score(row, entry)
+        if entry.their_threshold is None:
+            removed = _is_removed(row, entry)
+        else:
+            removed = None if score is None else score >= entry.their_threshold
+        key = post_id or _hash_text(text)
+        if removed is None:
+            log.left_out["not said whether removed" if entry.their_threshold is None else "no score"] += 1
+        elif key in keys:
+            log.left_out["a post again"] += 1
+        else:
+            keys.add(key)
+            log.posts.append(LoggedPost(post_id, _hash_text(text), removed, score, post_id or f"row {row.number}"))
+    return log
+
+
+def compare_with_log(log: ModerationLog, decisions: Decisions) -> tuple[JSON, list[JSON]]:
+    """Find the threshold on our probability that removes as many posts as the log.
+
+    Returns:
+        The fields of `RemovalMatch`, with `left_out` (rows of the log, by reason) and `rehearsed` (decisions with the
+        rehearsal model); and the posts that only one of the two removes at the nearest threshold.
+
+    Raises:
+        BadInput: no post of the log has a decision.
+    """
+    pairs = [(post, decision) for post in log.posts if (decision := decisions.find(post)) is not None]
+    if not pairs:
+        first_post = f"; its first post is {log.posts[0].shown_id[:60]!r}" if log.posts else ""
+        raise BadInput(
+            f"log: {log.path}: none of its posts is decided in {decisions.source}, by id or text{first_post}"
+        )
+    probabilities = np.array([decision.probability for _, decision in pairs])
+    match = match_removal(probabilities, np.array([post.removed for post, _ in pairs]))
+    threshold, differing = match.nearest.threshold, list[JSON]()
+    for post, decision in pairs:
+        if post.removed != (threshold is not None and decision.probability >= threshold):
+            removed_by = "theirs" if post.removed else "ours"
+            score, probability = post.score, decision.probability
+            differing.append(
+                {"id": post.shown_id, "removed_by": removed_by, "score": score, "probability": probability}
+            )
+    undecided = len(log.posts) - len(pairs)
+    report: JSON = {
+        **match._asdict(),
+        "nearest": match.nearest._asdict(),
+        "other_side": match.other_side and match.other_side._asdict(),
+        "left_out": {**log.left_out, **({"no decision of ours": undecided} if undecided else {})},
+        "rehearsed": sum(decision.rehearsed for _, decision in pairs),
+    }
+    return report, differing
+
+
+def _resolve_cell(row: TableRow, column: str) -> TableRow:
+    """Return a row with a cell under the column's name, also where that is a path into an object."""
+    value: Any = row.cells.get(column)
+    if column not in row.cells and "." in column:
+        value = row.cells
+        for part in column.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return row if value is None else replace(row, cells={column: value})
+
+
+def _cell_text(row: TableRow, entry: Entry, role: LogColumn) -> str:
+    column = entry.columns.get(role, role)
+    return _resolve_cell(row, column).optional_text(column)
+
+
+def _score(row: TableRow, entry: Entry) -> float | None:
+    column = entry.columns.get("score", "score")
+    resolved = _resolve_cell(row, column)
+    if column in resolved.cells:
+        return resolved.number_of(column)
+    if entry.their_threshold is not None and row.number == 1:
+        resolved.text(column)  # raises, and lists the columns
+    return None
+
+
+def _is_removed(row: TableRow, entry: Entry) -> bool | None:
+    column = entry.columns.get("removed", "removed")
+    resolved = _resolve_cell(row, column)
+    if column not in resolved.cells and row.number == 1:
+        raise row.error(
+            f"has no column {column!r}, and no --their-threshold is given; name one with --log-column removed=NAME; it "
+            f"has {', '.join(map(str, row.cells))}"
+        )
+    if entry.removed_as:
+        return resolved.optional_text(column).casefold() in {value.casefold() for value in entry.removed_as}
+    return resolved.yes_or_no(column, _REMOVED, _KEPT) if column in resolved.cells else None
+
+
+def _hash_text(text: str) -> str:
+    """Return the store's hash of a post that is only text (`cases.post_sha`)."""
+    return sha({"text": text.strip()}) if text.strip() else ""

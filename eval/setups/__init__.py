@@ -1,1 +1,0 @@
-"""Compare setups, each a graph with its models and settings, on the same decided posts, and recommend one."""
