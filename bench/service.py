@@ -106,7 +106,7 @@ def replica(database: str | None = None, graph: str = "arcade", **settings: str)
         address = database or os.environ.get("TRIBUNAL_DATABASE") or f"sqlite:///{folder}/service.sqlite"
         environment = {**os.environ, "TRIBUNAL_DATABASE": address, "TRIBUNAL_DATA": folder}
         program = [sys.executable, "-m", "tribunal"]
-        subprocess.run([*program, "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*program, "service", "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
         command = [*program, "serve", "--port", "0", "--graph", graph, "--in-flight", "256", "--log-level", "warning"]
         for name, value in {**SETTINGS, **settings}.items():
             command += ["--set", f"{name}={value}"]

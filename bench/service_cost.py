@@ -93,7 +93,7 @@ def _webhook(address: str | None, folder: Path, there: bool) -> Iterator[str]:
     try:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}"
-        command = [sys.executable, "-m", "tribunal", "webhooks", "add", f"{url}/", "--http"]
+        command = [sys.executable, "-m", "tribunal", "service", "webhooks", "add", f"{url}/", "--http"]
         environment = {**os.environ, "TRIBUNAL_DATA": str(folder), "TRIBUNAL_DATABASE": address or ""}
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         yield url

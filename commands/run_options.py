@@ -88,11 +88,14 @@ def _parse_engine(
     from tribunal.eval.runs.prices import RunLimits
 
     engine_name, _, address = (engine or "embedded").partition("=")
-    if engine_name not in ("embedded", "ray") or (address and engine_name != "ray"):
+    if engine_name == "ray":
+        chosen = RunEngine("ray", workers, address or None)
+    elif engine_name == "embedded" and not address:
+        chosen = RunEngine("embedded", workers)
+    else:
         raise BadInput(f"--engine: unknown engine {engine!r}; use one of: embedded, ray, ray=HOST:PORT")
     limits = RunLimits(run_max_calls, run_max_tokens, run_max_cost)
     most = FIRST_FAILURES if stop_after_failures is None else stop_after_failures
-    chosen = RunEngine(engine_name, workers, address or None)
     wait = parse_wait(wait_for_server)
     return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}
 

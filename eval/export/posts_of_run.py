@@ -61,7 +61,7 @@ def words_by_post(run: JSON, only_path: Path | None, paths_by_set: Mapping[str, 
     """
     dataset = _open_dataset(run, only_path, paths_by_set, folder)
     if dataset is None:
-        return {}.get
+        return lambda _: None
     return {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}.get
 
 

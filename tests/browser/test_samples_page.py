@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 from typer.testing import CliRunner
 
-from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, is_read, opened
+from tests.browser.conftest import IN_CHROMIUM
+from tests.browser.test_own_pages import HOSTILE, is_read, opened
 from tests.result_lines import line, write_run
 from tests.sample_lines import SAMPLES, sample
 from tribunal.commands import app
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = IN_CHROMIUM
 WIDTHS = (390, 800, 1280)
 # post: gold label, the first run's answer, the second's.
 ANSWERS: dict[str, tuple[int | None, int | str, int | str]] = {
@@ -33,12 +29,6 @@ def report(folder: Path, *runs: Path) -> Path:
     done = CliRunner().invoke(app, ["report", *map(str, runs), "--out", str(folder)])
     assert done.exit_code == 0, done.output
     return folder / "samples.html"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
 
 
 async def load(chromium: Browser, file: Path) -> Page:
@@ -60,9 +50,15 @@ async def one_run(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -
 async def two_runs(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("two-runs")
     runs = []
-    for number, name in enumerate(("one", "two")):
+    for name in ("one", "two"):
         lines = [
-            sample(post, answer[0], answer[1 + number], confidence=0.1 * at or None, explanation=f"{name} on {post}")
+            sample(
+                post,
+                answer[0],
+                answer[1] if name == "one" else answer[2],
+                confidence=0.1 * at or None,
+                explanation=f"{name} on {post}",
+            )
             for at, (post, answer) in enumerate(ANSWERS.items())
         ]
         if name == "two":

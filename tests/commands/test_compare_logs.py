@@ -175,12 +175,13 @@ def test_a_wrong_log_is_one_line(
 def test_wrong_files_are_one_line(decided: Path, tmp_path: Path) -> None:
     log = table(tmp_path / "log.csv", [{"id": "p0", "removed": "no"}])
     other = table(tmp_path / "other.csv", [{"id": "p0"}])
-    for arguments, why in {
+    wrong: dict[tuple[Path | str, ...], str] = {
         (tmp_path / "gone.csv", "--decisions", decided): "gone.csv",
         (log, "--decisions", tmp_path / "gone.csv"): "gone.csv",
         (log, "--decisions", other): "has no column 'outcome'; give a run's folder",
         (log, "--decisions", decided, "--on", decided): "leave out --on",
         (log, "--decisions", decided, "--prompts", "shipped"): "on: a comparison needs posts",
-    }.items():
-        code, _, aside = compare(*arguments)
+    }
+    for (file, *options), why in wrong.items():
+        code, _, aside = compare(Path(file), *options)
         assert (code, aside.count("\n"), why in aside) == (2, 1, True), aside

@@ -201,7 +201,7 @@ def test_no_command_has_more_than_40_options_and_help_cuts_nothing() -> None:
     root = typer.main.get_command(app)
     commands = dict(leaves(root))
     assert len(commands) <= 60
-    assert len(root.list_commands(typer.Context(root))) <= 26
+    assert len({words.split()[0] for words in commands}) <= 26
     for words, command in commands.items():
         options = [each for each in command.get_params(typer.Context(command)) if each.param_type_name == "option"]
         assert len(options) <= 40 + 1, words  # and --help

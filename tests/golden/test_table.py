@@ -68,7 +68,7 @@ async def test_who_is_told_what(tmp_path: Path) -> None:
         policy = ", ".join(sorted(told, key=TOLD.index))
         if len(missing) < 3:
             policy = f"all but {' and '.join(missing)}" if missing else "all"
-        row = (part, policy, "; ".join(filter(None, shown)), ", ".join(sorted(heats)))
+        row: tuple[str, ...] = (part, policy, "; ".join(filter(None, shown)), ", ".join(sorted(heats)))
         rows.setdefault(row, []).extend(courts or [graph])
     # A row is on the page of its first graph; rows of the hybrid only are on its own page.
     lines: dict[str, list[str]] = {page: [*HEAD] for page in PAGES.values()}

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from tests.service import live
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.store import engine
+from tribunal.store import engine, table_versions
 from tribunal.store.engine import Store, upgrade
 
 POSTGRES = "TRIBUNAL_TEST_POSTGRES"
@@ -94,7 +94,7 @@ def tables_compared_once() -> Iterator[None]:
             compare(connection, shown)
             sound.add(shape)
 
-    compare = engine.check_tables
+    compare = table_versions.check_tables
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "check_tables", check_tables)
         yield

@@ -171,10 +171,10 @@ class Made:
 
 
 @pytest.mark.long
-async def test_each_key_opens_what_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_key_opens_what_the_table_says(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     async with opened(database) as store:
-        await _opened(store, database, monkeypatch)
+        await _opened(store, database)
 
 
 async def _opened(store: Store, database: str) -> None:

@@ -38,7 +38,8 @@ def test_posts_are_those_of_published_tables() -> None:
     for effect, expected in ((0.2, 392), (0.5, 63)):
         higher = sin(asin(sqrt(0.5)) + effect / 2) ** 2
         assert posts(higher - 0.5, accuracy=0.5, paired=False) == pytest.approx(expected, abs=1)
-    for given in ({"discordant": 0.2}, {"accuracy": 0.8, "paired": False}):
+    requests: tuple[dict[str, Any], ...] = ({"discordant": 0.2}, {"accuracy": 0.8, "paired": False})
+    for given in requests:
         needed = posts(0.05, power=0.9, **given)
         chances = plan_posts(PowerRequest(0.05, posts=[round(needed)], **given))["chances"]
         assert chances[0]["power"] == pytest.approx(0.9, abs=0.001)
