@@ -370,7 +370,7 @@ async def test_the_command(database: str) -> None:
     status, key, _ = await tribunal(database, "service", "keys", "add", "desk", "--scope", "review")
     assert status == 0
     status, verified, _ = await tribunal(database, "audit", "verify")
-    kept = re.search(r"[0-9a-f]{64}", verified)[0]
+    [kept] = re.findall(r"[0-9a-f]{64}", verified)
     status, shown, _ = await tribunal(database, "audit", "show", "--case", key.split("_")[1], "--json")
     [entry] = [json.loads(line) for line in shown.splitlines()]
     assert (entry["kind"], entry["who"], entry["hash"]) == ("key.made", "operator", kept)
