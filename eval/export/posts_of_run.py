@@ -60,9 +60,8 @@ def words_by_post(run: JSON, only_path: Path | None, paths_by_set: Mapping[str, 
         BadInput: the files are not those that the run was made over, or can't be read.
     """
     dataset = _open_dataset(run, only_path, paths_by_set, folder)
-    if dataset is None:
-        return lambda _: None
-    return {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}.get
+    words = {} if dataset is None else {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}
+    return words.get
 
 
 def _open_dataset(

@@ -6,9 +6,10 @@ page runs one script and has one stylesheet, both our own files; it loads nothin
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -16,7 +17,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment
 
-from tribunal.cases import page_files
+from tribunal.cases.case_drawing import stylesheet
 from tribunal.cases.deciders import read_reason
 from tribunal.cases.problem import Problem
 from tribunal.templates import make_template_environment, visible_value
@@ -25,9 +26,21 @@ from tribunal.times import format_duration, format_time, format_time_left
 
 router = APIRouter()
 DESK = "/desk"
-# With no-referrer a form of ours would be sent with `Origin: null`.
-HEADERS = {**page_files.HEADERS, "Referrer-Policy": "same-origin"}
+# A page runs scripts and has stylesheets of our own files; it loads nothing else, and says so to the browser.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # with no-referrer a form of ours would be sent with `Origin: null`
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
 ASSETS = ("desk.css", "desk.js", "icon.svg", "try.css", "try.js")
+_KEPT_LONG = {"Cache-Control": "public, max-age=31536000, immutable"}  # of a file with its hash in its name
+_MEDIA_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
 
 def desk_address(request: Request, path: str = "") -> str:
@@ -61,8 +74,21 @@ async def serve_asset(name: str) -> Response:
     plain = f"{stem.partition('.')[0]}.{kind}"
     if plain not in ASSETS:
         raise Problem("not_found", "file not found")
-    read, media_type = page_files.read_page_file(str(__package__), plain), page_files.MEDIA_TYPES[kind]
-    return Response(read, media_type=media_type, headers={**HEADERS, **page_files.KEPT_LONG})
+    return Response(_read_asset(plain), media_type=_MEDIA_TYPES[kind], headers={**HEADERS, **_KEPT_LONG})
+
+
+@cache
+def _read_asset(name: str) -> bytes:
+    """Return a script, an icon, or a stylesheet with that of cases in it."""
+    content = files(__package__).joinpath(name).read_bytes()
+    return content + stylesheet().encode() if name.endswith(".css") else content
+
+
+@cache
+def _asset_name(name: str) -> str:
+    """Return the name under which a page loads a file: it changes with the content, so that browsers may keep it."""
+    stem, _, kind = name.rpartition(".")
+    return f"{stem}.{hashlib.sha256(_read_asset(name)).hexdigest()[:16]}.{kind}"
 
 
 @router.api_route("/{rest:path}", methods=["GET", "POST", "PUT", "DELETE", "PATCH"])
@@ -77,8 +103,7 @@ def _template_environment() -> Environment:
         lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), visible_value
     )
     environment.filters |= {"when": format_time, "duration": format_duration, "reason": read_reason}
-    asset = partial(page_files.hashed_name, __package__)
-    environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": asset}
+    environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": _asset_name}
     return environment
 
 

@@ -18,10 +18,11 @@ from tribunal.commands import app
 
 pytestmark = IN_CHROMIUM
 WIDTHS = (390, 800, 1280)
-# post: gold label, the first run's answer, the second's.
-ANSWERS: dict[str, tuple[int | None, int | str, int | str]] = {
-    "same": (1, 1, 1), "first": (1, 1, 0), "second": (0, 2, 0), "neither": (1, 2, 3),
-    "both-refused": (1, "refusal", "refusal"), "refused": (1, "refusal", 1), "unlabelled": (None, 1, 0),
+# post: the first run's answer, the second's.
+GOLD: dict[str, int | None] = {"second": 0, "unlabelled": None}  # the others' is 1
+ANSWERS: dict[str, tuple[int | str, int | str]] = {
+    "same": (1, 1), "first": (1, 0), "second": (2, 0), "neither": (2, 3), "both-refused": ("refusal", "refusal"),
+    "refused": ("refusal", 1), "unlabelled": (1, 0),
 }  # fmt: skip
 
 
@@ -50,16 +51,12 @@ async def one_run(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -
 async def two_runs(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("two-runs")
     runs = []
-    for name in ("one", "two"):
+    for number, name in enumerate(("one", "two")):
         lines = [
             sample(
-                post,
-                answer[0],
-                answer[1] if name == "one" else answer[2],
-                confidence=0.1 * at or None,
-                explanation=f"{name} on {post}",
+                post, GOLD.get(post, 1), answers[number], confidence=0.1 * at or None, explanation=f"{name} on {post}"
             )
-            for at, (post, answer) in enumerate(ANSWERS.items())
+            for at, (post, answers) in enumerate(ANSWERS.items())
         ]
         if name == "two":
             lines = [*reversed(lines), sample("only-in-two", 1, 1)]
