@@ -100,10 +100,10 @@ asyncio.run(watch())
   `id`.
 - An answer is a form, so its words are JSON. Thoughts are in `additional_kwargs.reasoning_content`, if the provider
   sends them.
-- After an answer that broke off or was invalid, the same seat answers again under another `id`. The state has the valid
-  answer.
-- Keys are removed. Answers from a cache aren't streamed. A model streams only if somebody listens; a server that can't
-  stream sends each answer as one message.
+- After an answer that broke off or was invalid, the same seat answers again under another `id`. The state has the
+  valid answer.
+- Keys are removed. Answers from a cache aren't streamed. A model streams only if somebody listens; a server that
+  can't stream sends each answer as one message.
 """
 
 
@@ -121,8 +121,7 @@ def test_each_event_is_listed_with_its_fields() -> None:
     """docs/events.md: the kinds of events, when each comes, and its fields."""
     head = (
         "# Events\n\n"
-        'While a graph works, it streams these events with `stream_mode="custom"` (on a server with '
-        "`stream_subgraphs=True`).\n"
+        'A graph streams these events with `stream_mode="custom"` (on a server with `stream_subgraphs=True`).\n'
         "Each is a JSON object, and `event` is its kind. `tribunal.events.event_of(data)` parses one.\n"
         "Your own pieces can stream other kinds. Written by tests/test_docs.py.\n\n"
         f"{WORDS}\n"

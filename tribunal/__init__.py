@@ -87,8 +87,7 @@ async def ajudge(
         keep: whether the verdict is kept in the service's database (docs/records.md); None: as TRIBUNAL_KEEP says, else
             with `review` alone.
         keep_text: whether its words are kept too.
-        config: callbacks, tags, metadata, run_name and run_id of the run, as LangChain has them
-            (docs/studio.md#tracing).
+        config: callbacks, tags, metadata, run_name and run_id of the run, as LangChain has them (docs/studio.md).
         settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, web, perspectives, review, …
 
     Returns:
