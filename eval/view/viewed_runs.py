@@ -218,7 +218,7 @@ class ViewedRuns:
         """Open what is read.
 
         Args:
-            folders: of runs; or of folders of runs, such as a sweep's.
+            folders: of runs; or of folders of runs, such as a comparison's.
             data: a path for every run, or SET=PATH for each set.
             prices: what calls cost; else those that a run's folder has.
 
