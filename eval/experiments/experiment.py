@@ -271,4 +271,4 @@ def find_experiment(name: str, models: ChosenModels = ChosenModels()) -> Experim
     Raises:
         BadInput: there is none.
     """
-    return Experiment(load_protocol(name, "experiment", "tribunal experiment show"), models)
+    return Experiment(load_protocol(name, "experiment"), models)

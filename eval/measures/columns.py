@@ -34,9 +34,8 @@ GROUPS = {
     "by_target": ("target", "targets"),
     "by_implicit": ("implicit",),
 }
-# Beside these: the category of the gold label, and the language that the data give.
-_OTHER_GROUPS = ("by_category", "by_language")
-MEASURED_GROUPS = (*GROUPS, "by_language")  # those of metrics.json
+_LANGUAGES = "by_language"  # beside these: the language that the data give
+MEASURED_GROUPS = (*GROUPS, _LANGUAGES)  # those of metrics.json
 _NUMBERS = (
     "post", "repeat", "outcome", "gold", "positive", "label", "hateful", "uncertain", "calls", "prompt_tokens",
     "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "offset",
@@ -182,9 +181,7 @@ def read_columns(folder: Path) -> RunColumns:
     run, posts, shared = read_run_file(folder), dict[str, int](), dict[Stances, Stances]()
     numbers = {name: array("q") for name in _NUMBERS}
     confidence, seconds, stances = array("d"), array("d"), list[Stances]()
-    groups: dict[str, dict[str, array[int]]] = {
-        name: defaultdict(lambda: array("q")) for name in (*GROUPS, *_OTHER_GROUPS)
-    }
+    groups: dict[str, dict[str, array[int]]] = {name: defaultdict(lambda: array("q")) for name in MEASURED_GROUPS}
     groups_of_posts, signatures = list[str](), list[str]()
     words, gold_names, is_binary = defaultdict[int, Counter[str]](Counter), (set[str](), set[str]()), False
     rehearsed = unfit = shown_policy = 0
@@ -245,9 +242,8 @@ def read_columns(folder: Path) -> RunColumns:
             for name, fields in GROUPS.items():
                 for value in values_of_fields(result.fields, fields):
                     groups[name][value].append(row)
-            groups["by_category"][gold.name].append(row)
             if result.language and result.language_from == "given":
-                groups["by_language"][result.language].append(row)
+                groups[_LANGUAGES][result.language].append(row)
     mostly = {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
     return RunColumns(
         folder=folder,

@@ -24,7 +24,6 @@ from tribunal.eval.measures.scores import MEASURES, labels_that_occur, measures_
 from tribunal.schema import JSON
 
 TESTED = ("accuracy", "macro_f1")
-COMPARED_GROUPS = ("by_category", "by_pattern", "by_functionality", "by_language")
 OF_CONFIDENCE = ("ece", "aurc", "brier", "auroc")
 
 
@@ -72,50 +71,21 @@ def compare_all_pairs(runs: Sequence[RunColumns], *, cluster: str | None = None)
     return found
 
 
-def compare_groups(
-    first: RunColumns, second: RunColumns, names: Sequence[str] = COMPARED_GROUPS, *, cluster: str | None = None
-) -> dict[str, dict[str, JSON]]:
-    """Compare two runs over the same data in each group of posts, such as each category or language.
-
-    Args:
-        first: a run; its posts have the groups.
-        second: another one.
-        names: by what posts are grouped, as `RunColumns.groups` has it.
-        cluster: as `compare_runs`.
-
-    Returns:
-        For each grouping that the data have, the groups by name: McNemar's table over the posts that both decided, the
-        accuracy of each run, `difference` with its `interval`, `p` by cluster and `p_independent` as though no posts
-        belonged together. `p_holm` is p corrected for how many groups the grouping has.
-    """
-    found: dict[str, dict[str, JSON]] = {}
-    clusters = clusters_of(first, cluster)
-    for name in names:
-        groups = {value: {first.ids[post] for post in first.post[rows]} for value, rows in first.groups[name].items()}
-        tested = {value: compare_accuracy(first, second, clusters, posts) for value, posts in groups.items()}
-        correct_by_holm(tested.values())
-        if tested:
-            found[name] = tested
-    return found
-
-
-def compare_accuracy(
-    first: RunColumns, second: RunColumns, clusters: Clusters, among: Collection[str] | None = None
-) -> JSON:
-    """Compare the accuracy of two runs over the same data.
+def compare_accuracy(first: RunColumns, second: RunColumns, clusters: Clusters) -> JSON:
+    """Compare the accuracy of two runs over the same data, of the posts that both decided.
 
     Args:
         first: a run.
         second: another one.
         clusters: those of the first run's posts.
-        among: the posts that count, by id; None: all that both decided.
 
     Returns:
-        As `compare_groups`, of one group.
+        McNemar's table, the accuracy of each run, `difference` with its `interval`, `p` by cluster, and `p_independent`
+        as though no posts belonged together.
     """
     fine = first.scheme == second.scheme == "fine"
     of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
-    sides, cluster, pairs = _pair_rows(first, second, of_post, fine=fine, errors=False, among=among)
+    sides, cluster, pairs = _pair_rows(first, second, of_post, fine=fine, errors=False)
     p = _accuracy_test(sides, cluster)[0] if len(cluster) else None
     one, other = (_right_by_cluster(side, cluster) for side in sides)
     sizes = np.bincount(cluster).astype(float)
@@ -239,13 +209,11 @@ def _pair_rows(
     *,
     fine: bool,
     errors: bool,
-    among: Collection[str] | None = None,
 ) -> PairedRows:
     runs = (first, second)
     rows = [np.flatnonzero(each.is_labelled if errors else each.is_decided) for each in runs]
     one, other = ({each.ids[post] for post in each.post[row]} for each, row in zip(runs, rows, strict=True))
-    shared = one & other if among is None else one & other & set(among)
-    posts = {post: at for at, post in enumerate(sorted(shared))}
+    posts = {post: at for at, post in enumerate(sorted(one & other))}
     sides = [_compared_side(each, row, posts, fine=fine) for each, row in zip(runs, rows, strict=True)]
     cluster = np.unique([of_post[post] for post in posts], return_inverse=True)[1] if posts else np.arange(0)
     first_repeats = np.full((2, len(posts)), -1)

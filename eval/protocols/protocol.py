@@ -369,7 +369,7 @@ def _is_in_file(graph: str) -> bool:
     return graph.partition(":")[0].endswith(".py")
 
 
-def load_protocol(name: str, called: str = "protocol", listed_by: str = "tribunal protocols") -> Protocol:
+def load_protocol(name: str, called: str = "protocol") -> Protocol:
     """Return the protocol of this name, or of a file of one's own: a path that ends in .toml.
 
     Raises:
@@ -381,7 +381,7 @@ def load_protocol(name: str, called: str = "protocol", listed_by: str = "tribuna
     if name not in held:
         near = suggest_name(name, [*held, *([PAPER] if called == "protocol" else [])])
         raise BadInput(
-            f"{called}: {name!r}: there is none of that name{near and f'; {near}'} (`{listed_by}` lists them); a "
-            "file of your own ends in .toml"
+            f"{called}: {name!r}: there is none of that name{near and f'; {near}'} (`tribunal experiment show` lists "
+            "them); a file of your own ends in .toml"
         )
     return held[name]

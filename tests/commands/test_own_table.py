@@ -110,7 +110,7 @@ def test_a_grid_of_settings_shares_answered_calls() -> None:
     assert sum(run["calls"] for run in runs) == asked
     assert runs[1]["calls"] < runs[0]["calls"], "the second judge pays for no debate"
     assert {0.2, 0.9} == set(heats)
-    assert {(row, column) for row, column in cells() if row == "2"} == {("2", "Acc"), ("2", "F1")}
+    assert {column for row, column in cells() if row == "2"} >= {"Judge at 0.2 Acc", "Judge at 0.9 F1"}
 
 
 @pytest.mark.long

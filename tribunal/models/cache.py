@@ -1,4 +1,4 @@
-"""The call cache: answers on disk, so that a sweep over ten judges pays for one debate."""
+"""The call cache: answers on disk, so that ten judges pay for one debate."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 
 from tests.result_lines import answers, line, write_run
 from tribunal.eval.measures.columns import RunColumns, read_columns
-from tribunal.eval.measures.comparison import compare_all_pairs, compare_groups, compare_runs
+from tribunal.eval.measures.comparison import compare_all_pairs, compare_runs
 from tribunal.eval.measures.rates import difference_interval, exchange_test
 
 
@@ -192,32 +192,3 @@ def test_the_interval_of_accuracys_difference_is_bonett_and_prices() -> None:
     assert difference_interval(differences, np.ones(20)) == pytest.approx([middle - half, middle + half])
     low, high = difference_interval(np.zeros(4), np.ones(4)) or [0.0, 0.0]
     assert low == -high < -0.2  # four posts of which none differs prove no equality
-
-
-def test_groups_of_posts_are_compared_with_and_without_what_belongs_together(tmp_path: Path) -> None:
-    def posts(given: str) -> list[dict[str, Any]]:
-        return [
-            line(
-                f"p{number}", 1, int(label), language="ko", language_from="given" if number < 4 else "detected",
-                fields={"smi_pattern": "011" if number < 6 else "001", "functionality": f"f{number % 2}"},
-                group=f"g{number // 2}",
-            )
-            for number, label in enumerate(given)
-        ]  # fmt: skip
-
-    first, second = (
-        read_columns(write_run(tmp_path / name, posts(given))) for name, given in (("a", "00000011"), ("b", "11111101"))
-    )
-    found = compare_groups(first, second)
-    assert {name: list(groups) for name, groups in found.items()} == {
-        "by_category": ["Racist"],
-        "by_pattern": ["001", "011"],
-        "by_functionality": ["f0", "f1"],
-        "by_language": ["ko"],
-    }
-    most = found["by_pattern"]["011"]
-    assert (most["n"], most["only_second_right"], most["first"], most["second"]) == (6, 6, 0.0, 1.0)
-    # Six posts alone, or three groups of two: mid-p is half of what the exact test says.
-    assert (most["p_independent"], most["p"], most["p_holm"]) == (2 * 0.5**6 / 2, 2 * 0.5**3 / 2, 2 * 2 * 0.5**3 / 2)
-    assert found["by_pattern"]["001"]["p"] == 1.0
-    assert found["by_language"]["ko"]["n"] == 4
