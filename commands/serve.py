@@ -11,7 +11,7 @@ from typer.core import TyperOption
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.database import require_service
 from tribunal.commands.errors import report_errors
-from tribunal.commands.options import parse_settings
+from tribunal.commands.options import parse_pairs, parse_settings
 from tribunal.commands.shared_options import Database
 from tribunal.errors import BadInput
 from tribunal.terminal import say
@@ -36,10 +36,12 @@ class ServeCommand(Sectioned):
 def _serve_options() -> list[TyperOption]:
     with report_errors():  # a shell that completes a word asks for the options, too
         require_service()
-        from tribunal.service.replica.options import ServiceOptions, flag_of_option
+        from tribunal.service.replica.options import LIMITS, ServiceOptions, flag_of_option
 
     made = []
     for name, field in ServiceOptions.model_fields.items():
+        if name in LIMITS:
+            continue
         flag, default = flag_of_option(name), field.get_default(call_default_factory=True)
         does = field.description or ""
         does = f"{does if '://' in does.split()[0] else does[0].upper() + does[1:]}."
@@ -51,6 +53,8 @@ def _serve_options() -> list[TyperOption]:
         else:
             usual = "" if default is None else f" Default: {default_as_text(default)}."
             made.append(TyperOption(param_decls=[flag, name], metavar=_METAVARS.get(name, "VALUE"), help=does + usual))
+    does = f"A technical limit (docs/operating.md); can be repeated: {', '.join(LIMITS)}."
+    made.append(TyperOption(param_decls=["--limit", "limit"], metavar="NAME=VALUE", multiple=True, help=does))
     return made
 
 
@@ -65,10 +69,13 @@ def serve(**given: Any) -> None:
     """Run the HTTP service. /docs on its address shows every route."""
     import os
 
-    from tribunal.service.replica.options import options_from
+    from tribunal.service.replica.options import LIMITS, options_from
     from tribunal.service.serving import run
 
-    named = {name: value for name, value in given.items() if value not in (None, (), [])}
+    limits = parse_pairs(list(given.pop("limit", None) or ()), "--limit", "NAME=VALUE")
+    if unknown := limits.keys() - set(LIMITS):
+        raise BadInput(f"--limit: unknown limit {min(unknown)!r}; use one of: {', '.join(LIMITS)}")
+    named = {name: value for name, value in given.items() if value not in (None, (), [])} | limits
     if "settings" in named:
         named["settings"] = parse_settings(list(named["settings"]))
     run(options_from(os.environ, named))

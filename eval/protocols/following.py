@@ -94,7 +94,7 @@ def follow_protocol(name: str | None, asked: RunRequest) -> ProtocolRun:
         raise BadInput("paper_models: is of a protocol; name one")
     if asked.dataset is None:
         raise BadInput(
-            "dataset: name one (a table of your own is `table`), or a protocol of one alone (`tribunal experiment show`)"
+            "dataset: name one (a table of your own is `table`), or a protocol that has one (tribunal experiment show)"
         )
     if name == PAPER:
         return _follow_paper(asked, asked.dataset)

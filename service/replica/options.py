@@ -159,9 +159,17 @@ def variable_of_option(name: str) -> str:
     return "TRIBUNAL_DATABASE" if name == "database" else f"{PREFIX}{name.rstrip('_').upper()}"
 
 
+# Technical limits, which few people change: one option of the command line sets any of them.
+LIMITS = (
+    "most_body", "body_seconds", "head_seconds", "answer_seconds", "connections", "batch_rows", "batch_bytes",
+    "batch_queue", "batch_share", "batch_forgotten", "webhook_timeout", "webhook_retries", "webhook_days",
+    "webhook_dead_days",
+)  # fmt: skip
+
+
 def flag_of_option(name: str) -> str:
     """Return the flag that sets an option on the command line."""
-    return f"--{name.rstrip('_').replace('_', '-')}"
+    return f"--limit {name}" if name in LIMITS else f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None = None) -> ServiceOptions:

@@ -31,8 +31,8 @@ from tribunal.store.tables import usage
 IN_FLIGHT = 8
 TAKEOVER = "8"  # seconds; a machine that is busy must not make a replica look dead
 OPTIONS = (
-    *("--in-flight", str(IN_FLIGHT), "--takeover", TAKEOVER, "--webhook-http", "--webhook-timeout", "3"),
-    *("--webhook-retries", "1,1,1,1,1,1,1,1", "--log-level", "warning"),
+    *("--in-flight", str(IN_FLIGHT), "--takeover", TAKEOVER, "--webhook-http", "--limit", "webhook_timeout=3"),
+    *("--limit", "webhook_retries=1,1,1,1,1,1,1,1", "--log-level", "warning"),
 )
 Strike = Callable[[Fleet, Service], Awaitable[None]]
 

@@ -56,6 +56,8 @@ def test_an_option_and_its_variable_set_the_same(
     value = value_of(name)
     flag = flag_of_option(name)
     arguments = [flag, value] if value not in ("true", "false") else [flag if value == "true" else f"--no-{flag[2:]}"]
+    if flag.startswith("--limit"):
+        arguments = ["--limit", f"{name}={value}"]
     done = serve(*(["--set", "rounds=2"] if name == "settings" else arguments))
     assert done.exit_code == 0, done.output
     monkeypatch.setenv(variable_of_option(name), value)

@@ -191,7 +191,7 @@ async def test_a_message_survives_the_replica_that_was_sending_it(database: str)
         _, secret = await endpoints.add_webhook(store, receiver.url, http=True)
         await store.close()
         receiver.answers = [silent, 200]
-        options = "--takeover", "2", "--webhook-timeout", "1"
+        options = "--takeover", "2", "--limit", "webhook_timeout=1"
         async with started(database, *options) as first:
             await judged(first.client)
             await receiver.wait(1)

@@ -42,8 +42,8 @@ def test_a_changed_removed_or_swapped_line_is_named(tmp_path: Path) -> None:
 
 def test_commands_that_read_a_run_warn_of_a_broken_chain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     evaluate(tmp_path)
-    for command in (("metrics",), ("report",), ("export", "--to", "csv")):
-        folder = (tmp_path / "run").rename(tmp_path / f"run-{command[0]}")
+    for command in (("report", "--tables"), ("report",), ("export", "--to", "csv")):
+        folder = (tmp_path / "run").rename(tmp_path / f"run-{len(command)}")
         assert run(*command, str(folder)).exit_code == 0
         assert not warned_of(caplog, folder)
         results = folder / "results.jsonl"
@@ -68,7 +68,7 @@ def test_a_run_that_was_cut_is_read_and_resumed_without_a_warning(
     # As a kill leaves it: the last line is torn, and run.json doesn't know the end.
     results.write_bytes(results.read_bytes()[:-9])
     run_file.write_text(json.dumps({**json.loads(run_file.read_bytes()), "finished": None, "head": None}), "utf-8")
-    assert run("metrics", str(folder)).exit_code == 0
+    assert run("report", "--tables", str(folder)).exit_code == 0
     assert evaluate(tmp_path).exit_code == 0
     assert len(lines(folder)) == 3
     assert find_chain_fault(folder) == ""
