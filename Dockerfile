@@ -6,9 +6,9 @@ ENV UV_PROJECT_ENVIRONMENT=/opt/tribunal UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTH
 WORKDIR /src
 # What it depends on changes seldom, and is a layer of its own.
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --locked --no-dev --extra service --extra audit --no-install-project
+RUN uv sync --locked --no-dev --extra service --no-install-project
 COPY . .
-RUN uv sync --locked --no-dev --extra service --extra audit --no-editable --compile-bytecode
+RUN uv sync --locked --no-dev --extra service --no-editable --compile-bytecode
 
 # The same Python, and what was installed; neither uv, nor the sources, nor anything that compiles.
 FROM python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7

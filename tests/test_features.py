@@ -35,7 +35,7 @@ def test_each_promise_of_a_page_names_tests_that_exist(page: str) -> None:
 
 def test_every_page_has_a_promise() -> None:
     docs = {path.relative_to(PROJECT).as_posix() for path in (PROJECT / "docs").rglob("*.md")}
-    assert docs | {"README.md"} == set(PAGES)
+    assert docs - {"docs/changelog.md"} | {"README.md"} == set(PAGES)
 
 
 def test_nothing_is_promised_twice() -> None:

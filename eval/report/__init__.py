@@ -73,13 +73,7 @@ def write_report(
         out.mkdir(parents=True, exist_ok=True)
         for path in (page, text, latex):
             write_whole(path, render_template(f"{path.name}.jinja", values))
-        made = {
-            "transcripts": most,
-            "cluster": cluster,
-            "prices": prices.model_dump(mode="json", exclude_none=True) if prices else None,
-        }
-        written = json.dumps({**_figures(values), "made": made}, indent=2, ensure_ascii=False, allow_nan=False)
-        write_whole(figures, written + "\n")
+        write_whole(figures, json.dumps(_figures(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
     return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
