@@ -145,9 +145,6 @@ def test_what_the_page_shows_runs(tmp_path: Path) -> None:
 # In an evaluation
 
 
-WHO = ("Women", "Muslims", "Immigrants", "Bakers")
-
-
 def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) -> None:
     """A store of the very posts that are evaluated: no post is shown its own decision, by its id or by its words."""
     posts = {
