@@ -9,10 +9,8 @@ fields = {category = "label"}
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -76,18 +74,3 @@ def warn_of_other_models(name: str, file: SetFile, models: Iterable[object]) -> 
     if not others:
         return []
     return [f"prompts: {name}: were tuned for {file.tuned.family}; asked with them: {', '.join(others)}"]
-
-
-def format_set_file(file: SetFile) -> str:
-    """Return the text of a `set.toml` that says this; empty if it says nothing."""
-    held = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return "".join(f"{name} = {_format_value(value)}\n" for name, value in held.items())
-
-
-def _format_value(value: Any) -> str:
-    """Return a value of JSON as TOML has it, on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(name)} = {_format_value(each)}" for name, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_format_value, value)) + "]"
-    return json.dumps(value)

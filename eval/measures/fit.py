@@ -24,7 +24,6 @@ from tribunal.eval.measures.rates import share_interval
 from tribunal.eval.measures.risk_control import (
     FITS,
     STARTS,
-    AcceptanceRule,
     AgreementPromise,
     CaseRange,
     LabelledPosts,
@@ -184,11 +183,6 @@ def fit_posts(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         **about,
     )
-
-
-def fit_rule(fitting: FittingPosts, promise: AgreementPromise, error: float) -> AcceptanceRule:
-    """Return the rule for which posts show a promise, at the error given; one that accepts nothing where none does."""
-    return find_acceptance_rule(_draw_posts(fitting)[1], promise, error)
 
 
 def _draw_posts(fitting: FittingPosts) -> tuple[Ints, LabelledPosts]:

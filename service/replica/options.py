@@ -162,8 +162,8 @@ def variable_of_option(name: str) -> str:
 # Technical limits, which few people change: one option of the command line sets any of them.
 LIMITS = (
     "longest_wait", "most_body", "body_seconds", "head_seconds", "answer_seconds", "connections", "batch_rows",
-    "batch_bytes", "batch_queue", "batch_share", "batch_forgotten", "webhook_timeout", "webhook_retries", "webhook_days",
-    "webhook_dead_days",
+    "batch_bytes", "batch_queue", "batch_share", "batch_forgotten", "webhook_timeout", "webhook_retries",
+    "webhook_days", "webhook_dead_days",
 )  # fmt: skip
 
 
