@@ -153,7 +153,7 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
 
 def _blank_row(kind: str) -> JSON:
     rates = {name: {"n": 0, "value": None, "interval": None} for name in _RATES}
-    beside = {"prompts": None, "against_first": None, "changes": []}
+    beside: JSON = {"prompts": None, "against_first": None, "changes": []}
     return {"kind": kind, "graph": None, "says": "", "posts": 0, **rates, **dict.fromkeys(_COSTS), **beside}
 
 
@@ -209,7 +209,7 @@ def _measure_costs(columns: RunColumns, prices: Prices | None, seconds_per_case:
 
 def _compare_pairs(columns: Mapping[str, RunColumns], clusters: Clusters) -> list[JSON]:
     """Return the paired test of each two entries over gold-labelled posts; p_holm is corrected for their number."""
-    pairs = [
+    pairs: list[JSON] = [
         {"first": first, "second": second, "accuracy": compare_accuracy(one, other, clusters)}
         for (first, one), (second, other) in combinations(columns.items(), 2)
         if same_data(one, other)

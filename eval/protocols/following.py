@@ -94,7 +94,8 @@ def follow_protocol(name: str | None, asked: RunRequest) -> ProtocolRun:
         raise BadInput("paper_models: is of a protocol; name one")
     if asked.dataset is None:
         raise BadInput(
-            "dataset: name one (a table of your own is `table`), or a protocol of one alone (`tribunal experiment list`)"
+            "dataset: name one (a table of your own is `table`), or a protocol of one alone (`tribunal experiment "
+            "list`)"
         )
     if name == PAPER:
         return _follow_paper(asked, asked.dataset)

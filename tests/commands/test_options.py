@@ -189,8 +189,8 @@ def page() -> str:
     """The page of all settings, as the model has them."""
     parts = [
         "# Settings\n",
-        "What a run can set: in Studio, from Python (`tribunal.judge(text, rounds=2)`), in an experiment file, or from the",
-        "command line. There `--set NAME=VALUE` sets any of them, and the usual ones have options of their own. Every",
+        "What a run can set: in Studio, from Python (`tribunal.judge(text, rounds=2)`), in an experiment file, or from",
+        "the command line. There `--set NAME=VALUE` sets any of them; the usual ones have options of their own. Every",
         "graph heeds a setting that names no graph. Written by tests/commands/test_options.py.\n",
     ]
     schema = Context.model_json_schema()["properties"]
