@@ -16,7 +16,6 @@ from typer.testing import CliRunner, Result
 
 import tribunal
 from tests import PROJECT
-from tests.cases.forked import Forked
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.prompts.sets import PromptSet, shipped_prompts
@@ -157,15 +156,6 @@ async def test_a_database_that_can_t_be_written_loses_no_verdict(tmp_path: Path,
     assert (second.outcome, second.kept) == (first.outcome, None)
     assert second.warnings[-1].startswith("this verdict could not be kept (")
     assert [row["id"] for row in await asyncio.to_thread(listed)] == [first.kept]
-
-
-@pytest.mark.long
-async def test_a_full_disk_loses_no_verdict(forked: Forked, scripted_model: ScriptedModel) -> None:
-    done = await asyncio.to_thread(forked.run, "judge", POST, "--graph", "baseline", "--keep", "--json", room=30_000)
-    record = json.loads(done.out)
-    assert (done.status, record["outcome"], record["kept"]) == (4, "verdict", None)
-    assert done.err.startswith("tribunal: not kept: this verdict could not be kept (")
-    assert "this verdict could not be kept (" in record["warnings"][-1]
 
 
 @pytest.mark.slow

@@ -51,24 +51,6 @@ async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> N
     assert "/proc/none/service.sqlite: can't be written" in listed.err
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="rights don't bind root")
-async def test_a_docket_that_may_not_be_written(forked: Forked) -> None:
-    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
-        first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
-        folder = Path(os.environ["TRIBUNAL_DATA"])
-        for path in (*folder.iterdir(), folder):
-            path.chmod(0o500)
-        try:
-            done = await asyncio.to_thread(forked.run, *JUDGE, "--json")
-            decided = await asyncio.to_thread(
-                forked.run, "review", "decide", json.loads(first.out)["thread"], "--accept"
-            )
-        finally:
-            folder.chmod(0o700)
-    assert (done.status, json.loads(done.out)["category"]) == (4, "Religious")
-    assert (decided.status, "can't be written" in decided.err, decided.err.count("\n")) == (2, True, 1)
-
-
 async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forked) -> None:
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         first = await asyncio.to_thread(forked.run, *JUDGE, "--json")

@@ -103,35 +103,6 @@ async def test_the_end_of_a_long_copy_is_marked_and_no_near_copy_displaces_a_tic
         assert (ticked(kim), near in ticked(kim)) == ({longer: True}, False)
 
 
-async def test_nothing_ticked_is_said(database: str) -> None:
-    async with serving(database, **KEPT) as client:
-        await queued(client, "Good morning.")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await kim.get("/desk/queue")
-        assert "tick one or more cases" in (await kim.send(at="/together")).words
-
-
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("text=50%25", ["p-1"]),
-        ("text=MORNING", ["p-0"]),
-        ("image=with", []),
-        ("image=without&category=NotHate", ["p-0", "p-1"]),
-        ("category=Racist", []),
-        ("clause=1.1", []),
-    ],
-)
-async def test_the_queue_is_narrowed_down(database: str, query: str, found: list[str]) -> None:
-    async with serving(database, **KEPT) as client:
-        await queued(client, "Good morning, everybody.", "It rains with 50% more wind.")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        page = await kim.get(f"/desk/queue?{query}")
-        assert [each.text for each in page.tree.xpath("//a[@data-row]")] == found
-
-
 async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
     async with serving(database, **KEPT) as client:
         first, second, _ = await queued(client, TEXT, TEXT.upper(), NEGATED)

@@ -130,28 +130,6 @@ async def tried_again(client: httpx.AsyncClient, case_id: str) -> None:
     assert now["record"]["outcome"] == "pending"
 
 
-@pytest.mark.long
-async def test_a_case_that_was_decided_meanwhile_loses_nobody_s_words(database: str) -> None:
-    async with serving(database, **ALL) as client:
-        case = await post(client, "one")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await kim.send(at="/next")
-        at = f"/v1/cases/{case['id']}/decision"
-        ask = {"action": "ask", "question": "why?", "reviewer": "kim"}
-        assert (await client.post(f"{at}?wait=60", json=ask)).json()["outcome"] == "pending"
-        stale = await kim.send("change", category="NotHate", note="my reasons", question="mine")
-        assert (stale.status, "was tried again since" in stale.wrong) == (409, True)
-        assert [stale.value(name) for name in ("category", "note", "question")] == ["NotHate", "my reasons", "mine"]
-        await client.post(at, json={"action": "accept", "reviewer": "kim"})
-        late = await kim.send("change", category="NotHate", note="my reasons", question="mine")
-        assert (late.status, late.value("note")) == (409, "my reasons")
-        assert late.wrong.startswith("Was decided already: accept by kim (operator) at 20")
-        assert "You had chosen NotHate." in late.words
-        kept = await kim.send("note", note=late.value("note"))
-        assert "my reasons" in kept.words
-
-
 async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
     said = {"category": "Religious", "explanation": "judge-words"}
     courts = {

@@ -270,20 +270,6 @@ async def test_a_key_over_its_rate_is_refused_before_any_work(tmp_path: Path) ->
                     assert shaped(path, 429, got.content)
 
 
-@pytest.mark.parametrize("budget", ["daily_calls", "daily_tokens", "daily_money"])
-async def test_a_budget_of_nothing_buys_nothing(budget: str, tmp_path: Path) -> None:
-    database = sqlite(tmp_path)
-    key = await key_of(database, "judge", **{budget: 0})
-    async with serving(database, graph="baseline") as client:
-        client.headers["X-API-Key"] = key
-        for path, body in BODIES.items():
-            if path in ("/v1/judge", "/v1/moderations", "/v1alpha1/comments:analyze"):
-                got = await client.post(path, json=body)
-                assert got.status_code == 429, got.text
-                assert f"this key's {budget.removeprefix('daily_')} of today are spent: 0 of 0" in got.text
-        assert await get_json(client, "/v1/batches", "batches") == []
-
-
 async def test_a_fault_of_ours_has_the_shape_of_the_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret words")

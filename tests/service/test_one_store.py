@@ -10,10 +10,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import httpx
 import pytest
@@ -225,20 +223,6 @@ async def test_a_case_that_is_not_kept_waits_in_the_database_that_is_named(
         assert (entry["thread"], entry["status"]) == (case, "pending")
 
 
-async def test_the_terminal_names_the_command_that_decides_a_case(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with both(database, monkeypatch):
-        done = await asyncio.to_thread(CliRunner().invoke, app, JUDGE[:-1])
-        [entry] = await listed()
-        named = f"tribunal review decide {entry['thread']} --accept"
-        assert (done.exit_code, named in done.stderr) == (5, True), done.output
-        shown = await asyncio.to_thread(CliRunner().invoke, app, ["review", "show", entry["thread"]])
-        assert named in shown.stderr
-        await ran(*named.split()[1:])
-        assert await listed() == []
-
-
 async def test_what_is_no_docket_of_an_earlier_release_is_refused_in_a_line() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir()
@@ -247,33 +231,3 @@ async def test_what_is_no_docket_of_an_earlier_release_is_refused_in_a_line() ->
     assert "the docket of an earlier release can't be taken over" in told
     assert told.count("\n") == 1
     assert (folder / "cases.sqlite").exists()
-
-
-def test_a_database_of_the_release_before_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tribunal.store.engine import upgrade
-    from tribunal.store.tables import VERSION
-
-    address, file = f"sqlite:///{tmp_path / 'old.sqlite'}", tmp_path / "old.sqlite"
-    upgrade(address)
-    made = MagicMock()
-    for later in ("0003_what_a_service_promises", "0004_authors_of_posts", "0005_what_the_queue_is_filtered_by"):
-        added = import_module(f"tribunal.store.migrations.versions.{later}")
-        monkeypatch.setattr(added, "op", made)
-        added.upgrade()
-    with sqlite3.connect(file) as old:
-        for index in made.create_index.call_args_list:
-            old.execute(f"DROP INDEX {index.args[0]}")
-        for table in made.create_table.call_args_list:
-            old.execute(f"DROP TABLE {table.args[0]}")
-        for table, column in (each.args for each in made.add_column.call_args_list):
-            old.execute(f"ALTER TABLE {table} DROP COLUMN {column.name}")
-        old.execute("ALTER TABLE cases DROP COLUMN words")
-        old.execute("UPDATE alembic_version SET version_num = '0001'")
-    old.close()
-    assert upgrade(address) == VERSION
-    with sqlite3.connect(file) as new:
-        assert "words" in [row[1] for row in new.execute("PRAGMA table_info(cases)")]
-        assert "held_for" in [row[1] for row in new.execute("PRAGMA table_info(batches)")]
-    new.close()

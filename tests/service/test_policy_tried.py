@@ -96,19 +96,6 @@ async def test_where_every_post_fails_nothing_is_said_of_what_would_change(sqlit
     assert "all 2 posts failed; first failure: " in done.output
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("id,text,label\na,hello,hate\n", "has no column category"),
-        ("id,text\na,hello\n", "has no column label"),
-    ],
-)
-def test_a_file_that_is_no_export(tmp_path: Path, rows: str, said: str) -> None:
-    (tmp_path / "other.csv").write_text(rows)
-    done = CliRunner().invoke(app, ["policy", "try", "h-vli", "--on", str(tmp_path / "other.csv")])
-    assert (done.exit_code, said in done.output) == (2, True), done.output
-
-
 def words(place: int) -> str:
     """A text like no other."""
     letters = random.Random(place)

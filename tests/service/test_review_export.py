@@ -92,9 +92,3 @@ async def test_all_cases_as_parquet(database: str, tmp_path: Path) -> None:
     assert "text" not in rows[case], "no words without --posts"
     await run("cases", "export", "--out", str(out), "--database", database, "--posts")
     assert {row["text"] for row in pq.read_table(out).to_pylist()} == {"post-one", "post-two"}
-
-
-@pytest.mark.parametrize("name", ["out.txt", "out"])
-async def test_a_format_that_there_is_none_of(sqlite: str, tmp_path: Path, name: str) -> None:
-    done = await run("review", "export", "--out", str(tmp_path / name), "--database", sqlite)
-    assert (done.exit_code, "is none of jsonl, csv, parquet, label-studio" in done.output) == (2, True)

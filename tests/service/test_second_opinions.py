@@ -16,7 +16,6 @@ from tests.service.test_appeals import SURE, accepted, by_the_court
 from tests.service.test_checkpoints import COURT, UNSURE
 from tribunal.cases.decision_effects import Sampling
 from tribunal.eval.measures.agreement import cohen_kappa
-from tribunal.service.replica.figures import TimeSpan, count_figures
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
 
@@ -175,10 +174,3 @@ async def test_costs_are_known_only_where_every_call_has_a_price(database: str, 
             await by_the_court(client, server, graph="arcade")
             [day] = await get_json(client, "/v1/figures", "days")
             assert (day["cost"], day["cost_unknown"], day["posts"]) == (pytest.approx(cost), 1, 2)
-
-
-async def test_the_board_counts_no_case_of_another_time(database: str) -> None:
-    async with opened(database) as store:
-        empty = await count_figures(store, TimeSpan(since=0, until=1))
-        assert (empty.outcomes, empty.days, empty.automated.share) == ({}, [], None)
-        assert (empty.drift.distance, empty.agreement.all.kappa, empty.to_decision.verdicts.median) == (None,) * 3

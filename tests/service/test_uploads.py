@@ -74,30 +74,6 @@ async def test_a_form_that_is_refused(
         assert await get_json(client, "/v1/cases", "cases") == []
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("kind", "content", "status"),
-    [
-        ("text/plain", b'{"text": "hi"}', 415),
-        ("", b'{"text": "hi"}', 415),
-        ("multipart/form-data", b'{"text": "hi"}', 400),
-        ("multipart/form-data; boundary=a", b"--a\r\nContent-Disposition: form-data\r\n\r\nhi\r\n--a--\r\n", 400),
-        ("application/json", b'{"text": "hi"', 400),
-        ("application/json", b"\xff", 400),
-        ("application/json", b"[" * 100_000, 400),
-        ("application/json", b'["text"]', 400),
-        ("application/json", b'{"text": "' + b"a" * 40_000_000 + b'"}', 413),
-        ("application/json; charset=utf-8", b'{"text": "hi", "graph": "baseline"}', 202),
-    ],
-)
-async def test_bodies_of_other_kinds(kind: str, content: bytes, status: int, tmp_path: Path) -> None:
-    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
-        got = await client.post("/v1/judge", content=content, headers={"Content-Type": kind} if kind else {})
-        assert got.status_code == status, got.text
-        if status != 202:
-            assert set(got.json()["error"]) >= {"kind", "message"}
-
-
 async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) -> None:
     """It hangs up before it has seen the 202, and the post is decided all the same. One that waits ends its trial."""
     answered, script = asyncio.Event(), court_script()
@@ -147,15 +123,3 @@ async def gone_at_once(
     }  # fmt: skip
     await app(scope, receive, send)
     return int(sent[0]["status"])
-
-
-def test_both_forms_are_in_the_openapi_document(app_document: dict[str, Any]) -> None:
-    judge = app_document["paths"]["/v1/judge"]["post"]["requestBody"]["content"]
-    assert set(judge) == {"application/json", "multipart/form-data"}
-    assert judge["multipart/form-data"]["schema"]["properties"]["image"]["format"] == "binary"
-    batches = app_document["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
-    assert set(batches) == {"application/x-ndjson", "text/csv", "multipart/form-data"}
-    for content in (judge, {"form": batches["multipart/form-data"]}):
-        for kind, about in content.items():
-            for name, field in about["schema"]["properties"].items():
-                assert field.get("description"), (kind, name)

@@ -21,7 +21,6 @@ from tribunal import ajudge
 from tribunal.cases import case_store, leases
 from tribunal.cases.outbox import Outbox
 from tribunal.commands import app
-from tribunal.service.replica import keys
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.options import RETRIES
 from tribunal.service.replica.webhooks import DeliveryAnswer, DueMessage, WebhookSender
@@ -257,23 +256,6 @@ async def test_of_the_rows_of_a_batch_that_is_not_kept_no_words_are_told(sqlite:
         words = [[receiver.read(at, hook["secret"])["data"][name] for name in WORDS] for at in range(2)]
         assert words[0] == [None, None, None]
         assert None not in words[1]
-
-
-async def test_only_an_admin_may(sqlite: str) -> None:
-    store = await Store.open(sqlite)
-    made: dict[str, str] = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
-    webhook_id, _ = await endpoints.add_webhook(store, "https://example.com/")
-    await store.close()
-    routes = [
-        ("GET", "", 200), ("POST", "", 415), ("GET", "/deliveries", 200), ("POST", "/deliveries/msg-0/replay", 404),
-        ("POST", f"/{webhook_id}/enable", 200), ("DELETE", f"/{webhook_id}", 204), ("POST", f"/{webhook_id}/test", 404),
-    ]  # fmt: skip
-    async with serving(sqlite) as client:
-        for method, path, status in routes:
-            for scope, key in {"": "", **made}.items():
-                headers = {"X-API-Key": key} if key else {}
-                got = await client.request(method, f"/v1/webhooks{path}", headers=headers)
-                assert got.status_code == {"": 401, "admin": status}.get(scope, 403), (method, path, scope, got.text)
 
 
 async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFixture) -> None:
