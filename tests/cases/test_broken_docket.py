@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
+from tests.service.conftest import check_exit
 from tribunal.cases.checkpoints import PlainSerializer
 from tribunal.commands import app
 
@@ -148,7 +149,7 @@ def test_a_lock_is_waited_for_and_then_told(docket: Path, sound: Path, monkeypat
         other.execute("BEGIN EXCLUSIVE")
         listed, shown, *_, decided = every_command(sound)
         assert (listed.exit_code, shown.exit_code) == (0, 0), "whoever only reads waits for nobody"
-        assert (decided.exit_code, "locked" in decided.stderr) == (2, True)
+        check_exit(decided, 2, "locked")
         assert run(*ALL).exit_code == 4  # a verdict is worth more than its place, and nobody will be asked
     other.close()
 
@@ -270,7 +271,7 @@ def test_a_stored_model_of_a_module_runs_only_where_the_operator_allows_it(
     stored = json.dumps({name: f"{module}:PROVIDER:small", "review": True, "review_rule": ["all"]})
     altered(docket, f"UPDATE cases SET settings = '{stored}'", "DELETE FROM checkpoints")
     done = run("review", "resume", threads(sound)["pending"])
-    assert (done.exit_code, f"TRIBUNAL_ALLOW=code={module}:PROVIDER" in done.stderr) == (2, True)
+    check_exit(done, 2, f"TRIBUNAL_ALLOW=code={module}:PROVIDER")
     assert not (tmp_path / "ran").exists()
     monkeypatch.setenv("TRIBUNAL_ALLOW", f"code={module}:PROVIDER")
     run("review", "resume", threads(sound)["pending"])

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 import tribunal
 from tests import PROJECT
+from tests.service.conftest import check_exit
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.prompts.sets import PromptSet, shipped_prompts
@@ -104,7 +105,7 @@ def test_the_environment_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["outcome"] for row in listed()] == ["pending", "verdict"], "what waits lies there all the same"
     monkeypatch.setenv("TRIBUNAL_KEEP", "always")
     wrong = run("judge", POST, *MODEL)
-    assert (wrong.exit_code, "'always': is no way to keep; give yes, no, no-text" in wrong.stderr) == (2, True)
+    check_exit(wrong, 2, "'always': is no way to keep; give yes, no, no-text")
 
 
 def test_a_file_of_the_working_folder_leads_no_post_elsewhere(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import select, update
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import get_json, opened, serving
+from tests.service.conftest import get_json, opened, serving, write
 from tests.service.fleet import fleet
 from tests.service.live import key_of
 from tribunal.allowance import Spending
@@ -154,8 +154,7 @@ async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> 
         assert server.served <= 5
         spent = await account(database)
         assert (spent["calls"], spent["reserved_calls"]) == (server.served, 0)
-        async with opened(database) as store, store.transaction() as connection:
-            await connection.execute(update(api_keys).values(daily_calls=None))
+        await write(database, update(api_keys).values(daily_calls=None))
         await client.post(f"{path}/resume", headers=key)
         assert (await ended(client, path, headers=key))["rows"]["done"] == 12
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request
 from tests.openai_server import OpenAIServer
-from tests.service.at_desk import ALL, Somebody, post, somebody
+from tests.service.at_desk import ALL, Somebody, post, signed_in, somebody
 from tests.service.conftest import get_json, opened, serving
 from tribunal.prompts.policy import load_policy
 from tribunal.service.replica import case_queries
@@ -80,8 +80,7 @@ async def test_a_reason_of_the_policy_stands_for_an_empty_note_in_the_author_s_l
     theirs = policy.translations["de"].reasons["NotHate"]
     async with serving(database, **ALL) as client:
         case = await post(client, "ein Beitrag", language="de")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         page = await kim.send(at="/next")
         [group] = page.tree.xpath("//select[@id='canned']/optgroup[@label='NotHate']")
         assert [(each.text, each.get("value")) for each in group] == list(zip(told.reasons, theirs, strict=True))
@@ -150,8 +149,7 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
             for number, age in enumerate([1, 30, 5]):
                 change = update(cases).where(cases.c.post_id == f"p-{number}")
                 await connection.execute(change.values(created=cases.c.created - 3600 * age))
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
 
         async def order(query: str = "") -> list[str]:
             page = await kim.get(f"/desk/queue{query}")
@@ -221,8 +219,7 @@ async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
     async with serving(sqlite, **ALL, desk_break=2) as client:
         for number in range(3):
             await post(client, "Immigrants: the weeds in our garden." + " Really." * number, post_id=f"p-{number}")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         assert (await kim.send("accept")).heading == "Post p-1"
         assert (await kim.send("accept")).heading == "Time for a break"
@@ -240,8 +237,7 @@ async def test_search_finds_what_was_meant(database: str) -> None:
             await post(client, each, post_id=f"p-{number}")
         mine = (await get_json(client, "/v1/cases?outcome=pending", "cases"))[-1]["id"]
         await client.post(f"/v1/cases/{mine}/decision?wait=60", json={"action": "accept", "reviewer": "kim"})
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="lee")
+        kim = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
 
         async def found(**asked: str) -> list[str]:
             page = await kim.get("/desk/search", params=asked)

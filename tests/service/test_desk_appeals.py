@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.service.at_desk import Page, Somebody, somebody
+from tests.service.at_desk import Page, Somebody, signed_in
 from tests.service.conftest import opened, serving
 from tests.service.test_appeals import CLEAN, SURE, by_the_court, tried
 from tests.service.test_checkpoints import COURT, UNSURE
@@ -34,9 +34,8 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
             "context": f"A refrain. {SCRIPT}",
         }
         where = (await client.post(f"{at}/appeal", json=against)).headers["location"]
-        kim, lee = somebody(app), somebody(app)
-        await kim.sign_in(named="kim")
-        await lee.sign_in(named="lee")
+        kim = await signed_in(app)
+        lee = await signed_in(app, named="lee")
         page = await kim.get("/desk/appeals")
         assert where.rpartition("/")[2] in page.words
         here = f"/desk/appeals/{where.rpartition('/')[2]}"
@@ -92,9 +91,8 @@ async def test_a_second_opinion_is_blind_and_the_board_shows_it(database: str) -
         case = await waiting(client, server)
         done = await client.post(f"/v1/cases/{case['id']}/decision", json={**ACCEPT, "reviewer": "kim"})
         assert done.json()["outcome"] == "verdict"
-        lee, ada = somebody(app), somebody(app)
-        await lee.sign_in(made["review"], named="lee")
-        await ada.sign_in(made["lead"], named="ada")
+        lee = await signed_in(app, made["review"], named="lee")
+        ada = await signed_in(app, made["lead"], named="ada")
         page = await lee.get("/desk/second-opinions")
         [link] = found(page, "//main//table//a/@href")
         page = await lee.get(link)
@@ -102,8 +100,7 @@ async def test_a_second_opinion_is_blind_and_the_board_shows_it(database: str) -
         for told in ("kim", "judge-words", case["id"], "indicted-cue"):
             assert told not in page.response.text
         assert (await lee.send("give")).wrong == "Category: choose a category."
-        kim = somebody(app)
-        await kim.sign_in(made["admin"], named="kim")
+        kim = await signed_in(app, made["admin"], named="kim")
         page = await kim.get(link)
         assert "You decided this case, so somebody else gives its second opinion." in page.words
         assert not {"claim", "give"} & set(page.buttons())

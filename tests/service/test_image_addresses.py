@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.doubles.web import SitePage
 from tests.service.batched import ended, lines, sent, table
-from tests.service.conftest import serving
+from tests.service.conftest import check_refusal, serving
 from tests.service.live import sqlite
 
 FORBIDS = SitePage("user-agent: *\ndisallow: /", "text/plain")
@@ -21,7 +21,7 @@ async def test_a_client_s_image_is_taken_by_https_alone(tmp_path: Path) -> None:
             "/v1/moderations": {"input": [part]},
         }.items():
             got = await client.post(path, json=body)
-            assert (got.status_code, "is not https; send its https address" in got.text) == (400, True), got.text
+            check_refusal(got, 400, "is not https; send its https address")
         made = await sent(client, lines({"text": "Good morning!", "image": address}))
         await ended(client, made.headers["location"])
         [row] = await table(client, made.json()["id"], "jsonl")

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import select, update
 from typer.testing import CliRunner
 
-from tests.service.at_desk import somebody
+from tests.service.at_desk import signed_in
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import opened, serving, write
 from tests.service.live import key_of
 from tests.service.test_batch_turns import Gate, gated
 from tests.service.test_metrics import of, scraped
@@ -45,8 +45,7 @@ def id_of(key: str) -> str:
 
 async def changed(database: str, key: str, **values: Any) -> None:
     """Change the row of a key, as time does."""
-    async with opened(database) as store, store.transaction() as connection:
-        await connection.execute(update(api_keys).where(api_keys.c.id == id_of(key)).values(**values))
+    await write(database, update(api_keys).where(api_keys.c.id == id_of(key)).values(**values))
 
 
 async def key_row(database: str, key: str) -> dict[str, Any]:
@@ -89,8 +88,7 @@ async def test_an_expired_key_is_refused_as_an_unknown_one_and_the_operator_is_t
 async def test_a_rotated_key_keeps_all_but_its_secret(database: str) -> None:
     key = await key_of(database, "judge", "review", daily_calls=1, per_minute=50)
     async with serving(database, graph="baseline") as client:
-        desk = somebody(client.app)  # type: ignore[attr-defined]
-        await desk.sign_in(key)
+        desk = await signed_in(client.app, key)  # type: ignore[attr-defined]
         first = await client.post("/v1/judge?wait=60", json=GREETING, headers={"X-API-Key": key})
         new = await rotated(database, key)
         case = await client.get(f"/v1/cases/{first.headers['tribunal-case']}", headers={"X-API-Key": new})
@@ -114,8 +112,7 @@ async def test_a_rotated_key_keeps_all_but_its_secret(database: str) -> None:
 async def test_a_rotation_without_overlap_ends_the_old_secret_and_the_desk_sessions(database: str) -> None:
     key = await key_of(database, "judge", "review")
     async with serving(database, graph="baseline") as client:
-        desk = somebody(client.app)  # type: ignore[attr-defined]
-        await desk.sign_in(key)
+        desk = await signed_in(client.app, key)  # type: ignore[attr-defined]
         older = await rotated(database, key)
         new = await rotated(database, key, "--overlap", "0")
         assert [await status(client, each) for each in (key, older, new)] == [401, 401, 200]

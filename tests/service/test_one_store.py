@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from tests.court import court_script
 from tests.openai_server import OpenAIServer
-from tests.service.at_desk import somebody
-from tests.service.conftest import get_json, opened, serving
+from tests.service.at_desk import signed_in
+from tests.service.conftest import check_refusal, get_json, opened, serving
 from tribunal.commands import app
 from tribunal.store.audit import page, verify
 
@@ -57,8 +57,7 @@ async def test_a_case_of_the_terminal_is_claimed_and_decided_at_the_desk(
 ) -> None:
     async with both(database, monkeypatch) as client:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
-        desk = somebody(client.app)  # type: ignore[attr-defined]
-        await desk.sign_in(named="kim")
+        desk = await signed_in(client.app)  # type: ignore[attr-defined]
         assert case in (await desk.get("/desk/queue")).response.text
         claimed = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert claimed.status_code == 200, claimed.text
@@ -88,7 +87,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         shown = await get_json(client, f"/v1/cases/{case}")
         assert shown["claim"]["by"] == "kim"
         late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
-        assert (late.status_code, "kim is reviewing this" in late.text) == (409, True)
+        check_refusal(late, 409, "kim is reviewing this")
         own = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert own.status_code == 200, own.text
         await ran("review", "claim", case, "--release", reviewer="kim")
@@ -101,7 +100,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         assert len(shown["record"]["trials"]) == 1
         assert shown["question"] is None
         late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
-        assert (late.status_code, "was decided already: accept by kim" in late.text) == (409, True)
+        check_refusal(late, 409, "was decided already: accept by kim")
     async with opened(database) as store:
         assert (await verify(store)).fault is None
         kinds = [row["kind"] for row in await page(store, subject=case)]
@@ -173,8 +172,7 @@ async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_start
         calls = len(server.requests)
         async with serving(f"sqlite:///{folder / 'service.sqlite'}") as client:
             assert not (folder / "cases.sqlite").exists()
-            desk = somebody(client.app)  # type: ignore[attr-defined]
-            await desk.sign_in(named="kim")
+            desk = await signed_in(client.app)  # type: ignore[attr-defined]
             assert case in (await desk.get("/desk/queue")).response.text
             done = await client.post(f"/v1/cases/{case}/decision?wait=60", json={"action": "accept", "reviewer": "kim"})
             assert (done.json()["outcome"], len(server.requests)) == ("verdict", calls)
@@ -208,7 +206,7 @@ async def test_second_opinions_are_sought_of_cases_decided_at_the_terminal(
         assert len(sought) == share
         for each in sought:
             claim = await client.post(f"/v1/second-opinions/{each['id']}/claim", json={"reviewer": "lee"})
-            assert (claim.status_code, "who decided this case" in claim.text) == (409, True), "the same person"
+            check_refusal(claim, 409, "who decided this case")
             shown = await get_json(client, f"/v1/second-opinions/{each['id']}", "shown")
             assert shown["post"]["text"] == "post-words"
 

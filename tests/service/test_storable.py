@@ -12,7 +12,7 @@ import pytest
 
 from tests.court import court_script
 from tests.openai_server import OpenAIServer
-from tests.service.at_desk import somebody
+from tests.service.at_desk import signed_in
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import get_json, serving
 from tribunal.schema import JSON
@@ -106,8 +106,7 @@ async def test_a_post_is_refused_by_the_name_of_its_field(database: str) -> None
         got = await client.post("/v1/judge?wait=60", files=form)
         assert (got.status_code, got.json()["error"]["message"].partition(":")[0]) == (400, "post_id")
         assert (await client.post("/v1/judge?wait=60", json={"text": "hi 👋", "post_id": "💬"})).status_code == 200
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         assert (await kim.get("/desk/search?text=a%00b")).status == 400
 
 
