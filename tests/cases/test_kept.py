@@ -21,7 +21,7 @@ from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.prompts.sets import PromptSet, shipped_prompts
 from tribunal.schema import Record
-from tribunal.testing import Reply, ScriptedModel
+from tribunal.testing import ScriptedModel
 
 POST = "Immigrants: the weeds in our zwetschgen garden."
 MODEL = ("--model", "rehearsal")
@@ -128,14 +128,6 @@ def test_without_words_none_is_left_once_it_is_decided() -> None:
     assert b"zwetschgen" not in b"".join(path.read_bytes() for path in data.glob("service.sqlite*"))
     [row] = listed()
     assert (row["category"], row["reviewer"], row["outcome"]) == ("NotHate", "kim", "verdict")
-
-
-def test_what_the_provider_calls_its_model_is_kept(scripted_model: ScriptedModel) -> None:
-    said = {"category": "NotHate", "explanation": "because", "reasoning": "so", "cue": None}
-    scripted_model.answer("arcade/judge", Reply(said, extra={"model": "model-of-2026-11"}))
-    record = tribunal.judge(POST, keep=True, graph="multiround", rounds=1)
-    asked = whole(record.kept or "")["record"]["calls"][-1]
-    assert (asked["model"], asked["served"]) == ("openai:scripted", "model-of-2026-11")
 
 
 def test_a_wrong_database_is_found_before_the_first_call(

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import stat
 from pathlib import Path
 
 import pytest
@@ -66,14 +65,3 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forke
         ways = {"pending": ("decide", thread, "--accept"), "cut_off": ("resume", thread)}
         done = await asyncio.to_thread(forked.run, "review", *ways[case["status"]])
     assert done.status in (0, 5), done.err
-
-
-async def test_files_are_their_owner_s_alone(forked: Forked, tmp_path: Path) -> None:
-    folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
-        await asyncio.to_thread(forked.run, *JUDGE, "--set", f"cache={tmp_path / 'own' / 'answers.sqlite'}", kill_at=20)
-    held = {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.iterdir()}
-    assert {f"service.sqlite{suffix}" for suffix in ("", "-wal", "-shm")} <= held.keys()
-    assert set(held.values()) == {"0o600"}
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in (tmp_path / "own").iterdir()} == {"0o600"}

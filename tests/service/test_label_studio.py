@@ -132,10 +132,3 @@ async def test_labels_are_decisions_in_the_docket_or_a_data_set(tmp_path: Path) 
         assert json.loads(report.stdout)["automated"]["by_people"] == 1
         exported = await run("review", "export", "--out", str(tmp_path / "month.jsonl"), "--json")
         assert json.loads(exported.stdout)["rows"] == 1, "what was decided in the docket is kept, too"
-
-
-async def test_a_file_that_label_studio_has_not_written(tmp_path: Path) -> None:
-    for content in ("[", "{}", '[{"data": {}}]', '[{"data": {"text": "x"}, "annotations": []}]'):
-        (tmp_path / "export.json").write_text(content)
-        done = await run("review", "import", str(tmp_path / "export.json"))
-        check_exit(done, 2, "export from Label Studio as JSON")

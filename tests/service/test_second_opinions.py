@@ -72,18 +72,6 @@ async def test_another_person_decides_blind_and_a_lead_sees_that_they_differ(dat
         ]  # fmt: skip
 
 
-async def test_only_the_share_that_was_asked_for_is_given_away(database: str) -> None:
-    async with ScriptedServer(court_script(explicit=True, judge=SURE)) as server:
-        async with serving(database, **ALL) as client:
-            await by_the_court(client, server)
-            assert await waits(client) == [], "no person decided it"
-        async with serving(database, second_opinions_of_court=1.0, **COURT) as client:
-            await by_the_court(client, server)
-            [asked] = await waits(client)
-            given = await client.post(f"/v1/second-opinions/{asked['id']}/opinion", json={"category": "Religious"})
-            assert (given.json()["status"], given.json()["first"]) == ("agreed", "court")
-
-
 def test_which_cases_are_chosen_is_repeatable_and_hangs_on_the_secret() -> None:
     ids = [f"case-{number}" for number in range(4_000)]
     one = [each for each in ids if Sampling("secret", 0.1).is_sampled(each, by_court=False)]

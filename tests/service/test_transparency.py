@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.decided_here import contested, courtroom, decided, judged, ran, run
+from tests.service.decided_here import contested, courtroom, decided, judged, ran
 from tribunal.service.replica.transparency import VerdictGroup, suppress_small
 
 TIME = ("--from", "2020-01-01", "--to", "2100-01-01")
@@ -75,13 +75,3 @@ def test_small_counts_are_left_out_with_what_would_give_them_away() -> None:
         None,
         0,
     )
-
-
-async def test_what_a_command_has_kept_counts_and_says_what_it_is(sqlite: str) -> None:
-    for more in ((), ("--review", "--set", "review_rule=all")):
-        judged_here = await run("judge", "Good morning!", "--model", "rehearsal", "--keep", "--database", sqlite, *more)
-        assert judged_here.exit_code in (0, 5), judged_here.output
-    told = json.loads(await report(sqlite, "json"))
-    assert (told["outcomes"], told["rehearsed"]) == ({"verdict": 1, "pending": 1}, 2)
-    assert told["to_decision"]["verdicts"]["median"] is None, "nobody knows how long it took"
-    assert "took part in 2 of 2 posts" in await report(sqlite, "markdown")

@@ -86,7 +86,7 @@ async def test_an_appeal_s_outcome_is_told_to_nobody_before_it_can_be_undone_no_
 async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(database: str) -> None:
     async with serving(database, **KEPT) as client, opened(database) as store:
         await client.post("/v1/webhooks", json={"url": "https://example.org/hook", "events": ["case.reopened"]})
-        await decided_by_kim(client)
+        case = await decided_by_kim(client)
         [asked] = await get_json(client, "/v1/second-opinions", "second_opinions")
         where = f"/v1/second-opinions/{asked['id']}"
         named = [each["id"] for each in (await get_json(client, where, "shown"))["clauses"]]
@@ -94,7 +94,9 @@ async def test_a_second_opinion_and_what_a_lead_makes_of_it_can_be_undone(databa
         wrong = await client.post(f"{where}/opinion", json={"category": "NotHate", "clauses": ["9"], "reviewer": "lee"})
         check_refusal(wrong, 400, "clauses: '9': is none of the policy h-vli")
         lee = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
-        await lee.get(f"/desk/second-opinions/{asked['id']}")
+        page = await lee.get(f"/desk/second-opinions/{asked['id']}")
+        for told in ("kim", case.rpartition("/")[2]):
+            assert told not in page.response.text, "nothing of who decided it"
         page = await lee.send("give", at="second-opinions", category="Sexist", note="a misclick")
         assert ("You can undo this for" in page.words, await get_json(client, where, "status")) == (True, "waiting")
         page = await lee.send("undo", at="second-opinions")
