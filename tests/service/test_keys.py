@@ -62,8 +62,6 @@ async def test_an_expired_key_is_refused_as_an_unknown_one_and_the_operator_is_t
 ) -> None:
     options = ("--scope", "judge", "--expires", "90d", "--priority", "2", "--database", database)
     code, key, _ = await run("add", "shop", *options)
-        "add", "shop", "--scope", "judge", "--expires", "90d", "--priority", "2", "--database", database
-    )
     auditor = await key_of(database, "audit")
     assert code == 0
     row = await key_row(database, key)

@@ -151,31 +151,21 @@ def as_old_docket(folder: Path) -> None:
         file.unlink()
 
 
-async def test_the_docket_of_an_earlier_release_is_taken_over() -> None:
+@pytest.mark.parametrize("by_service", [False, True])
+async def test_the_docket_of_an_earlier_release_is_taken_over(by_service: bool) -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         as_old_docket(folder)
         calls = len(server.requests)
+        if by_service:
+            async with serving(f"sqlite:///{folder / 'service.sqlite'}"):
+                assert not (folder / "cases.sqlite").exists()
         [entry] = await listed()
         assert (entry["thread"], entry["status"], entry["court"]) == (case, "pending", "Religious")
         assert not (folder / "cases.sqlite").exists()
         done = json.loads(await ran("review", "decide", case, "--accept", "--json", reviewer="kim"))
         assert (done["outcome"], len(server.requests)) == ("verdict", calls)
-
-
-async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_starts() -> None:
-    folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
-        case = json.loads(await ran(*JUDGE, ends=5))["thread"]
-        as_old_docket(folder)
-        calls = len(server.requests)
-        async with serving(f"sqlite:///{folder / 'service.sqlite'}") as client:
-            assert not (folder / "cases.sqlite").exists()
-            desk = await signed_in(client.app)  # type: ignore[attr-defined]
-            assert case in (await desk.get("/desk/queue")).response.text
-            done = await client.post(f"/v1/cases/{case}/decision?wait=60", json={"action": "accept", "reviewer": "kim"})
-            assert (done.json()["outcome"], len(server.requests)) == ("verdict", calls)
 
 
 @pytest.mark.long

@@ -138,12 +138,9 @@ async def test_a_threshold_is_of_one_policy_and_of_real_models(tmp_path: Path) -
     two = reviewed(tmp_path / "two.jsonl", 400)
     with two.open("a") as file:
         file.write(reviewed(tmp_path / "other.jsonl", 401, policy_sha="ffff").read_text().splitlines()[-1] + "\n")
-    mixed = await run("fit", str(two))
-    assert mixed.exit_code == 2
-    assert "policy_sha: 0123456789abcdef (400), ffff (1); choose with --policy-sha" in mixed.output
+    check_exit(await run("fit", str(two)), 2, "choose with --policy-sha")
     await ran("fit", str(two), "--policy-sha", "0123456789abcdef", "--agreement", "0.8")
-    rules = await run("fit", str(reviewed(tmp_path / "rules.jsonl", 100, rehearsed=True)))
-    check_exit(rules, 2, "the rehearsal model took part")
+    check_exit(await run("fit", str(reviewed(tmp_path / "rules.jsonl", 100, rehearsed=True))), 2, "rehearsal model")
 
 
 async def test_fits_on_cases_of_another_time_are_no_further_tries(

@@ -36,8 +36,8 @@ async def test_the_page_offers_graphs_policies_and_models(database: str) -> None
         got = await client.get("/try")
         page = Page(got)
         assert (page.heading, page.tree.get_element_by_id("graph").value) == ("Try it", "arcade")
-        assert {"tribunal", "predict"} <= set(page.tree.xpath("//select[@id='graph']/option/@value"))
-        assert {"h-vli", "sarcasm"} <= set(page.tree.xpath("//select[@id='policy']/option/@value"))
+        for field, offered in (("graph", "predict"), ("policy", "h-vli")):
+            assert offered in page.tree.xpath(f"//select[@id='{field}']/option/@value")
         assert "rehearsal:court" in page.tree.xpath("//datalist/option/@value")
         assert DEMO_NOTICE in page.words
         allowed = got.headers["content-security-policy"]
@@ -71,20 +71,12 @@ async def test_a_tried_post_waits_for_no_moderator(database: str) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({}, "text: there is neither text nor image; give one"),
-        ({"text": "a", "graph": "none"}, "graph: none: there is none; they are "),
-        (
-            {"text": "a", "settings": {"model": "openai:gpt-5"}},
-            "model: 'openai:gpt-5': a client of this server may not",
-        ),
         (
             {"text": "a", "settings": {"policy": "/etc/passwd"}},
             "policy: '/etc/passwd': a client of this server may not",
         ),
-        ({"text": "a", "image": "data:image/png;base64,aGVsbG8="}, "image: "),
         ({"text": "a", "image": "/etc/passwd"}, "image: '/etc/passwd': an agent may not name a file of this machine"),
         ({"text": "a", "keep": False}, "keep: false: a trial that is to be seen is kept; leave it out"),
-        ({"text": "a", "wait": 1}, "wait: isn't known here"),
     ],
 )
 async def test_what_is_wrong_is_named_with_the_way_out(body: JSON, says: str, tmp_path: Path) -> None:
