@@ -96,12 +96,6 @@ async def test_it_takes_no_first_look_where_a_real_model_sits(settings: dict[str
         assert server.requests == []
 
 
-async def test_no_post_is_clear_to_its_first_look() -> None:
-    for text in (POST, "Immigrants are vermin and should be deported."):
-        record = await tribunal.ajudge(text, triage="rehearsal", triage_confidence=0.0)
-        assert record.track != "triage"
-
-
 def test_by_its_place_it_is_known_by_its_name() -> None:
     done = run("judge", POST, "--model", "tribunal.nodes.rehearsal:PROVIDER:court", "--json")
     record = json.loads(done.stdout)
