@@ -78,13 +78,6 @@ def test_an_example_is_shown_and_searched_with_nothing_built() -> None:
     assert "Civil" in out
 
 
-def test_a_perspective_built_from_a_path_is_listed(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.toml").write_text(OWN)
-    run("build", str(tmp_path / "own.toml"), "--data", str(data))
-    assert "its index" in next(line for line in run("show")[0].splitlines() if line.startswith("own "))
-    assert "2 Hate, 2 Not Hate" in run("show", "own")[0]
-
-
 def test_another_index_of_the_name_is_overwritten_only_when_asked(data: Path, tmp_path: Path) -> None:
     run("build", "kodoli", "--data", str(data))
     run("build", "kodoli", "--data", str(data))  # the very same

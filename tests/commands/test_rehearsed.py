@@ -37,13 +37,6 @@ async def test_every_graph_s_record_and_outcome_say_so_and_state_no_confidence(n
         assert (record.rehearsed, record.confidence) == (True, None)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-async def test_where_its_rules_find_nothing_it_says_so(name: str) -> None:
-    record = await tribunal.ajudge(POST, graph=name, **SEARCH.get(name, {}))
-    assert FOUND_NOTHING in record.explanation
-    assert "Summary dismissal" not in record.explanation
-
-
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
