@@ -22,7 +22,7 @@ LogColumn = Literal["id", "text", "score", "removed"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
 
 
-class Entry(Frozen):
+class ComparedEntry(Frozen):
     """One row of the comparison.
 
     Attributes:
@@ -46,7 +46,7 @@ class Entry(Frozen):
     says: str = ""
 
     @model_validator(mode="after")
-    def _check_kind(self) -> Entry:
+    def _check_kind(self) -> ComparedEntry:
         of_a_run = [name for name in ("graph", "settings", "prompts") if getattr(self, name)]
         of_a_log = [name for name in ("columns", "their_threshold", "removed_as") if getattr(self, name)]
         if self.log is not None and of_a_run:
@@ -71,30 +71,30 @@ class Entries(Frozen):
         seconds_per_case: how long a reviewer takes for a case.
     """
 
-    entries: dict[Name, Entry] = Field(default_factory=dict, max_length=MOST_ENTRIES)
+    entries: dict[Name, ComparedEntry] = Field(default_factory=dict, max_length=MOST_ENTRIES)
     graph: str = "tribunal"
     settings: dict[str, Any] = Field(default_factory=dict)
     seconds_per_case: float = Field(default=30.0, gt=0, le=86_400)
 
     @property
-    def runs(self) -> dict[str, Entry]:
+    def runs(self) -> dict[str, ComparedEntry]:
         """Return the entries that are run: setups and prompt sets."""
         return {name: entry for name, entry in self.entries.items() if entry.kind != "log"}
 
     @property
-    def logs(self) -> dict[str, Entry]:
+    def logs(self) -> dict[str, ComparedEntry]:
         """Return the moderation logs."""
         return {name: entry for name, entry in self.entries.items() if entry.kind == "log"}
 
-    def graph_of(self, entry: Entry) -> str:
+    def graph_of(self, entry: ComparedEntry) -> str:
         """Return the graph of an entry that is run."""
         return entry.graph or self.graph
 
-    def prompts_of(self, entry: Entry) -> str | None:
+    def prompts_of(self, entry: ComparedEntry) -> str | None:
         """Return the prompt set of its own that an entry names, under `prompts` or among its settings."""
         return entry.prompts or entry.settings.get("prompts")
 
-    def settings_of(self, entry: Entry) -> JSON:
+    def settings_of(self, entry: ComparedEntry) -> JSON:
         """Return the settings of an entry that is run."""
         prompts = {} if entry.prompts in (None, SHIPPED) else {"prompts": entry.prompts}
         return {**self.settings, **entry.settings, **prompts}
@@ -102,14 +102,14 @@ class Entries(Frozen):
 
 def log_entry(
     log: Path | None, columns: Mapping[str, str], their_threshold: float | None, removed_as: Sequence[str]
-) -> Entry | None:
+) -> ComparedEntry | None:
     """Return the moderation log that options describe, or None; raise `BadInput` if one of them is wrong."""
     values = {"columns": columns, "their_threshold": their_threshold, "removed_as": tuple(removed_as)}
     given = {name: value for name, value in values.items() if value not in (None, {}, ())}
     if log is None and not given:
         return None
     try:
-        return Entry.model_validate({"log": log, **given})
+        return ComparedEntry.model_validate({"log": log, **given})
     except ValidationError as error:
         raise BadInput(f"log: {describe_validation_error(error)}") from None
 
@@ -118,7 +118,7 @@ def read_entries(
     path: Path | None,
     *,
     prompts: Sequence[str],
-    log: Entry | None,
+    log: ComparedEntry | None,
     graph: str | None,
     settings: JSON,
 ) -> Entries:
@@ -138,7 +138,7 @@ def read_entries(
     entries = dict(file.entries)
     for folder in prompts:
         name = folder if folder == SHIPPED else name_folder(Path(folder).resolve().name, _LONGEST_NAME).lstrip("_.-+=")
-        _add_entry(entries, name, Entry(prompts=folder))
+        _add_entry(entries, name, ComparedEntry(prompts=folder))
     if log is not None:
         _add_entry(entries, "log", log)
     values = {
@@ -172,7 +172,7 @@ def _read_file(path: Path) -> Entries:
     return file.model_copy(update={"entries": entries})
 
 
-def _add_entry(entries: dict[str, Entry], name: str, entry: Entry) -> None:
+def _add_entry(entries: dict[str, ComparedEntry], name: str, entry: ComparedEntry) -> None:
     if name in entries:
         raise BadInput(f"{entry.kind}: {name}: is the name of two entries; rename a folder, or name both in a file")
     entries[name] = entry

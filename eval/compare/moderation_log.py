@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.eval.compare.entries import Entry, LogColumn
+from tribunal.eval.compare.entries import ComparedEntry, LogColumn
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.measures.removal import match_removal
 from tribunal.eval.runs.journal import RESULTS
@@ -119,7 +119,7 @@ async def stored_decisions(store: Store) -> AsyncIterator[Decision]:
         yield Decision(row["post_id"] or "", text_sha, probability, bool(record.get("rehearsed")))
 
 
-def read_log(entry: Entry) -> ModerationLog:
+def read_log(entry: ComparedEntry) -> ModerationLog:
     """Read the moderation log of an entry.
 
     Raises:
@@ -201,12 +201,12 @@ def _resolve_cell(row: TableRow, column: str) -> TableRow:
     return row if value is None else replace(row, cells={column: value})
 
 
-def _cell_text(row: TableRow, entry: Entry, role: LogColumn) -> str:
+def _cell_text(row: TableRow, entry: ComparedEntry, role: LogColumn) -> str:
     column = entry.columns.get(role, role)
     return _resolve_cell(row, column).optional_text(column)
 
 
-def _score(row: TableRow, entry: Entry) -> float | None:
+def _score(row: TableRow, entry: ComparedEntry) -> float | None:
     column = entry.columns.get("score", "score")
     resolved = _resolve_cell(row, column)
     if column in resolved.cells:
@@ -216,7 +216,7 @@ def _score(row: TableRow, entry: Entry) -> float | None:
     return None
 
 
-def _is_removed(row: TableRow, entry: Entry) -> bool | None:
+def _is_removed(row: TableRow, entry: ComparedEntry) -> bool | None:
     column = entry.columns.get("removed", "removed")
     resolved = _resolve_cell(row, column)
     if column not in resolved.cells and row.number == 1:

@@ -16,12 +16,12 @@ from typer.testing import CliRunner, Result
 
 import tribunal
 from tests import PROJECT
-from tests.cases.forked import Forked
+from tests.service.conftest import check_exit
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.prompts.sets import PromptSet, shipped_prompts
 from tribunal.schema import Record
-from tribunal.testing import Reply, ScriptedModel
+from tribunal.testing import ScriptedModel
 
 POST = "Immigrants: the weeds in our zwetschgen garden."
 MODEL = ("--model", "rehearsal")
@@ -105,7 +105,7 @@ def test_the_environment_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["outcome"] for row in listed()] == ["pending", "verdict"], "what waits lies there all the same"
     monkeypatch.setenv("TRIBUNAL_KEEP", "always")
     wrong = run("judge", POST, *MODEL)
-    assert (wrong.exit_code, "'always': is no way to keep; give yes, no, no-text" in wrong.stderr) == (2, True)
+    check_exit(wrong, 2, "'always': is no way to keep; give yes, no, no-text")
 
 
 def test_a_file_of_the_working_folder_leads_no_post_elsewhere(tmp_path: Path) -> None:
@@ -130,14 +130,6 @@ def test_without_words_none_is_left_once_it_is_decided() -> None:
     assert (row["category"], row["reviewer"], row["outcome"]) == ("NotHate", "kim", "verdict")
 
 
-def test_what_the_provider_calls_its_model_is_kept(scripted_model: ScriptedModel) -> None:
-    said = {"category": "NotHate", "explanation": "because", "reasoning": "so", "cue": None}
-    scripted_model.answer("arcade/judge", Reply(said, extra={"model": "model-of-2026-11"}))
-    record = tribunal.judge(POST, keep=True, graph="multiround", rounds=1)
-    asked = whole(record.kept or "")["record"]["calls"][-1]
-    assert (asked["model"], asked["served"]) == ("openai:scripted", "model-of-2026-11")
-
-
 def test_a_wrong_database_is_found_before_the_first_call(
     monkeypatch: pytest.MonkeyPatch, scripted_model: ScriptedModel
 ) -> None:
@@ -157,15 +149,6 @@ async def test_a_database_that_can_t_be_written_loses_no_verdict(tmp_path: Path,
     assert (second.outcome, second.kept) == (first.outcome, None)
     assert second.warnings[-1].startswith("this verdict could not be kept (")
     assert [row["id"] for row in await asyncio.to_thread(listed)] == [first.kept]
-
-
-@pytest.mark.long
-async def test_a_full_disk_loses_no_verdict(forked: Forked, scripted_model: ScriptedModel) -> None:
-    done = await asyncio.to_thread(forked.run, "judge", POST, "--graph", "baseline", "--keep", "--json", room=30_000)
-    record = json.loads(done.out)
-    assert (done.status, record["outcome"], record["kept"]) == (4, "verdict", None)
-    assert done.err.startswith("tribunal: not kept: this verdict could not be kept (")
-    assert "this verdict could not be kept (" in record["warnings"][-1]
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import stat
 from pathlib import Path
 
 import pytest
@@ -51,24 +50,6 @@ async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> N
     assert "/proc/none/service.sqlite: can't be written" in listed.err
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="rights don't bind root")
-async def test_a_docket_that_may_not_be_written(forked: Forked) -> None:
-    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
-        first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
-        folder = Path(os.environ["TRIBUNAL_DATA"])
-        for path in (*folder.iterdir(), folder):
-            path.chmod(0o500)
-        try:
-            done = await asyncio.to_thread(forked.run, *JUDGE, "--json")
-            decided = await asyncio.to_thread(
-                forked.run, "review", "decide", json.loads(first.out)["thread"], "--accept"
-            )
-        finally:
-            folder.chmod(0o700)
-    assert (done.status, json.loads(done.out)["category"]) == (4, "Religious")
-    assert (decided.status, "can't be written" in decided.err, decided.err.count("\n")) == (2, True, 1)
-
-
 async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forked) -> None:
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
@@ -84,14 +65,3 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forke
         ways = {"pending": ("decide", thread, "--accept"), "cut_off": ("resume", thread)}
         done = await asyncio.to_thread(forked.run, "review", *ways[case["status"]])
     assert done.status in (0, 5), done.err
-
-
-async def test_files_are_their_owner_s_alone(forked: Forked, tmp_path: Path) -> None:
-    folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
-        await asyncio.to_thread(forked.run, *JUDGE, "--set", f"cache={tmp_path / 'own' / 'answers.sqlite'}", kill_at=20)
-    held = {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.iterdir()}
-    assert {f"service.sqlite{suffix}" for suffix in ("", "-wal", "-shm")} <= held.keys()
-    assert set(held.values()) == {"0o600"}
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in (tmp_path / "own").iterdir()} == {"0o600"}

@@ -55,12 +55,6 @@ async def test_whoever_stops_watching_ends_the_case() -> None:
         assert not [task for task in others if "judge_post" in repr(task.get_coro())]
 
 
-async def test_a_wrong_setting_of_a_trial_is_bad_input() -> None:
-    with pytest.raises(tribunal.BadInput, match="rounds"):
-        async for _ in tribunal.trial("Good morning.", rounds=0):
-            pass
-
-
 class Page(HTMLParser):
     """Every tag and attribute of a page, and its words."""
 

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.commands.test_judge import run
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.calls import UNFIT_MODEL
@@ -112,19 +110,6 @@ def test_the_rehearsal_model_can_be_examined_and_keeps_no_result(tmp_path: Path)
     done = run("doctor", "--try")
     assert "Exam of rehearsal:court: not fit" in done.stdout
     assert not (tmp_path / "data" / "exams.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--try", "--offline"), "try: asks a model; leave --offline out"),
-        (("--set", "timeout=5"), "set: timeout=5: is a setting of the exam; give --try as well"),
-        (("--try", "--set", "rounds=1"), "set: rounds: plays no part in an exam; these do: extra_body"),
-    ],
-)
-def test_options_that_an_exam_has_no_use_for(given: tuple[str, ...], words: str) -> None:
-    done = run("doctor", *given)
-    assert (done.exit_code, words in done.stderr) == (2, True), done.output
 
 
 def test_what_is_broken_ends_in_1_only_where_it_is_in_force() -> None:

@@ -177,19 +177,6 @@ def test_the_default_archive_is_that_of_the_data_folder(tmp_path: Path) -> None:
     assert run().split()[0] == "post"
 
 
-def test_what_cannot_be_shown_is_one_line(held: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("words " * 100)
-    for arguments, words in (
-        (["post-9", "--archive", str(held)], "'post-9'"),
-        (["latest", "--archive", str(tmp_path / "notes.txt")], "not a database"),
-        (["--archive", str(tmp_path / "none")], "no such file"),
-    ):
-        said = run(*arguments, ends=2)
-        assert said.startswith("tribunal: error: ")
-        assert words in said
-        assert said.count("\n") == 1
-
-
 OURS = """
 import os
 from tribunal.retrievers.web.search.engine import Hit

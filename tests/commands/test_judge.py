@@ -205,24 +205,6 @@ def test_the_switches_of_the_hybrid_court() -> None:
     assert json.loads(argued.stdout)["rounds"] == 3
 
 
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        (["--threshold", "nowhere.json"], "threshold_file: nowhere.json: No such file"),
-        (["--threshold", "1.5"], "threshold: 1.5"),
-        (["--set", "review_rule=Rude", "--review"], "review_rule: 'Rude': is no rule"),
-        (["--graph", "arcade", "--web"], "web: True: is a setting of the graph tribunal"),
-        (["--perspectives", "none", "--graph", "predict"], "perspectives: none"),
-        (["--set", "judge_draws=0"], "judge_draws: 0"),
-    ],
-)
-def test_a_wrong_switch_is_one_line(option: list[str], says: str) -> None:
-    done = run("judge", "a post", *option)
-    assert done.exit_code == 2
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_what_several_seats_were_told_is_shown_once() -> None:
     gone = Fault(404, body={"error": {"message": "model `x` not found", "type": "not_found", "code": None}})
     with ScriptedServer(lambda request: gone) as server:

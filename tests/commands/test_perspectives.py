@@ -78,49 +78,6 @@ def test_an_example_is_shown_and_searched_with_nothing_built() -> None:
     assert "Civil" in out
 
 
-def test_an_index_elsewhere_is_used_by_its_path(data: Path, tmp_path: Path) -> None:
-    run("build", "kodoli", "--data", str(data), "--out", str(tmp_path / "out"))
-    out, _ = run("show", str(tmp_path / "out" / "kodoli"), "--search", "강변에", "-k", "1")
-    assert "Not Offensive" in out
-
-
-def test_a_perspective_built_from_a_path_is_listed(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.toml").write_text(OWN)
-    run("build", str(tmp_path / "own.toml"), "--data", str(data))
-    assert "its index" in next(line for line in run("show")[0].splitlines() if line.startswith("own "))
-    assert "2 Hate, 2 Not Hate" in run("show", "own")[0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ("build", "kold", "--data", "."),
-            "no kold_v1.json in .; the set is obtained from https://github.com/boychaboy",
-        ),
-        (("build", "nobody", "--data", "."), "perspective 'nobody': there is none of that name"),
-        (("build", "example-harm", "--data", "."), "there is nothing to build"),
-        (("build", "kodoli", "--data", "{data}", "--embedding", "openai:x"), "no key; set OPENAI_API_KEY"),
-        (("build", "kodoli", "--data", "{data}", "--embedding", "magic"), "'magic': not an embedding"),
-        (("show", "kodoli"), "build it with: tribunal perspectives build kodoli --data DIR"),
-        (("show", "kodoli", "--search", "x"), "build it with: tribunal perspectives build kodoli --data DIR"),
-        (("show", "./none.toml", "--search", "x"), "No such file"),
-    ],
-)
-def test_errors_are_one_line_with_the_way_out(data: Path, arguments: tuple[str, ...], said: str) -> None:
-    _, err = run(*(part.replace("{data}", str(data)) for part in arguments), ends=2)
-    [line] = [line for line in err.splitlines() if line.startswith("tribunal: error: ")]
-    assert said in line
-
-
-def test_show_finds_a_file_that_was_changed(data: Path) -> None:
-    run("build", "kodoli", "--data", str(data))
-    [path] = (perspectives_folder() / "kodoli").glob("rows-*.bin")
-    path.write_bytes(path.read_bytes()[:-1] + b"2")
-    _, err = run("show", "kodoli", ends=2)
-    assert "has another hash; build it again with: tribunal perspectives build kodoli --data DIR" in err
-
-
 def test_another_index_of_the_name_is_overwritten_only_when_asked(data: Path, tmp_path: Path) -> None:
     run("build", "kodoli", "--data", str(data))
     run("build", "kodoli", "--data", str(data))  # the very same

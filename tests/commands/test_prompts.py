@@ -89,11 +89,6 @@ def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
         assert [path.read_text("utf-8") for path in folder.rglob("*.md")] == ["mine"]
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", "utf-8")
-    assert "give a folder that can be written" in ran("export", str(tmp_path / "file" / "mine"), ends=2)
-
-
 async def test_what_is_changed_in_it_is_what_the_judge_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     ran("export", str(folder))

@@ -185,35 +185,6 @@ def test_a_setting_that_needs_another_is_refused_without_it(reason: str) -> None
             assert why not in dict(find_unused_settings(name, context_from(taken))).get(each, ""), (name, each)
 
 
-@pytest.mark.parametrize(
-    ("graph_name", "settings", "says"),
-    [
-        ("predict", ["--set", "mode=no-search"], "mode: 'no-search': is a mode of the graphs tribunal and antihate"),
-        (
-            "arcade",
-            ["--perspectives", "kodoli"],
-            "perspectives: ['kodoli']: is a setting of the graphs tribunal and predict",
-        ),
-        (
-            "tribunal",
-            ["--set", "max_pages=2"],
-            "max_pages: 2: tribunal has no use for it here: nothing is looked up; set web",
-        ),
-        ("tribunal", ["--set", "review_rule=all"], "nothing is reviewed; set review as well"),
-        (
-            "mv_debate",
-            ["--set", "reflection_mode=none", "--set", "tau=0.5"],
-            "no gain is asked for; set reflection_mode to gated",
-        ),
-        ("antihate", ["--set", "fresh=true"], "nothing is replayed; set search to replay:FILE"),
-    ],
-)
-def test_a_refusal_names_the_way_out(graph_name: str, settings: list[str], says: str) -> None:
-    done = run("judge", POST, "--graph", graph_name, *settings)
-    assert done.exit_code == 2
-    assert says in done.stderr
-
-
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_all_defaults_at_once_are_taken_as_studio_sends_them(name: str) -> None:
     context = Context.model_validate({**Context().model_dump(), **({"search": "none"} if name == "antihate" else {})})

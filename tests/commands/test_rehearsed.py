@@ -37,13 +37,6 @@ async def test_every_graph_s_record_and_outcome_say_so_and_state_no_confidence(n
         assert (record.rehearsed, record.confidence) == (True, None)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-async def test_where_its_rules_find_nothing_it_says_so(name: str) -> None:
-    record = await tribunal.ajudge(POST, graph=name, **SEARCH.get(name, {}))
-    assert FOUND_NOTHING in record.explanation
-    assert "Summary dismissal" not in record.explanation
-
-
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
@@ -94,12 +87,6 @@ async def test_it_takes_no_first_look_where_a_real_model_sits(settings: dict[str
         with pytest.raises(BadInput, match=r"triage: .* can't take the first look where a real model sits"):
             await decide(server, graph="tribunal", **settings)
         assert server.requests == []
-
-
-async def test_no_post_is_clear_to_its_first_look() -> None:
-    for text in (POST, "Immigrants are vermin and should be deported."):
-        record = await tribunal.ajudge(text, triage="rehearsal", triage_confidence=0.0)
-        assert record.track != "triage"
 
 
 def test_by_its_place_it_is_known_by_its_name() -> None:

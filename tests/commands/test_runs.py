@@ -81,29 +81,6 @@ def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> Non
     assert evaluate(tmp_path).exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        (("--dataset", "nothing"), "nothing"),
-        (("--data", "nowhere.csv"), "nowhere.csv"),
-        (("--graph", "nothing"), "nothing"),
-        (("--balance", "colour"), "balance: give the number of samples as well"),
-        (("--balance", "colour", "--samples", "1"), "balance: the posts of table have no colour; they have "),
-        (("--retry", "verdicts"), "retry: 'verdicts'"),
-        (("--prices", "none.toml"), "prices: none.toml"),
-        (("--budget-from", "none"), "not the folder of a run"),
-        (("--samples", "99"), "samples"),
-        (("--columns", "text"), "columns: 'text'"),
-        (("--model", "nobody:x"), "provider:model"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, more: tuple[str, ...], says: str) -> None:
-    done = evaluate(tmp_path, *more)
-    assert done.exit_code == 2, done.output
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl"])
 def test_a_batch_gives_the_rows_back_in_order(tmp_path: Path, suffix: str) -> None:
     table(tmp_path / "posts.csv")

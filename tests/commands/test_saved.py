@@ -157,13 +157,6 @@ def test_runs_that_differ_in_one_switch_say_what_it_saved_and_cost(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_without_gold_only_what_was_saved_is_told(tmp_path: Path) -> None:
-    (tmp_path / "prices.toml").write_text(PRICES)
-    [row] = told(tmp_path, *pair(tmp_path, gold=False))
-    assert (row[6], row[15], row[17], row[18]) == ("2.50", "–", "", "–")
-
-
-@pytest.mark.long
 def test_runs_that_differ_in_more_are_not_compared_so(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     one, many = pair(tmp_path)

@@ -175,18 +175,6 @@ def test_a_folder_of_several_kinds_is_one_table(remote: bool, s3: str, tmp_path:
     assert "the files' contents differ" in refused(given, tmp_path / "out.jsonl", "--columns", "language=lang")
 
 
-def test_parquet_files_of_one_schema_keep_it(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    for place in range(3):
-        rows = [{"text": f"post {place}", "likes": place, "tags": ["x", "y"]}]
-        (tmp_path / "in" / f"{place}.parquet").write_bytes(parquet(rows))
-    batch(tmp_path / "in", tmp_path / "out.parquet")
-    table = pq.read_table(tmp_path / "out.parquet")
-    assert table.schema.field("likes").type == pa.int64()
-    assert table.column("tags").to_pylist() == [["x", "y"]] * 3
-    assert table.column("text").to_pylist() == ["post 0", "post 1", "post 2"]
-
-
 def test_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("id,text\n1,one\n")

@@ -53,21 +53,6 @@ def held(folder: Path) -> dict[str, Any]:
     return run
 
 
-async def test_repeats_are_drawn_anew_and_each_is_served_from_the_cache_once_it_is_there(tmp_path: Path) -> None:
-    evaluation = wanted(posts(tmp_path, 2), repeats=3, cache=str(tmp_path / "cache.sqlite"))
-    async with ScriptedServer(court_script()) as server:
-        first = await decided(server, evaluation, tmp_path / "one", options=RunOptions(keep_text=True))
-        assert (first.done, len(server.requests)) == (6, 6)
-        second = await decided(server, evaluation, tmp_path / "two")
-        assert (second.done, second.calls, len(server.requests)) == (6, 0, 6)
-    assert sorted({(line["post_id"], line["repeat"]) for line in lines(tmp_path / "one")}) == [
-        (f"p{place}", repeat) for place in range(2) for repeat in range(3)
-    ]
-    assert {line["text"] for line in lines(tmp_path / "one")} == {"word-0.", "word-1."}
-    assert not any("text" in line for line in lines(tmp_path / "two"))
-    assert summarize_run(first, tmp_path / "one")["metrics"]["over_repeats"]["flip_rate"] == 0.0
-
-
 async def test_a_budget_is_what_the_post_cost_there_served_from_a_cache_or_not(tmp_path: Path) -> None:
     data = posts(tmp_path, 2)
     debate = wanted(data, "arcade", cache=str(tmp_path / "cache.sqlite"))

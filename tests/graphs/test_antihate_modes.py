@@ -9,7 +9,6 @@ import pytest
 from tests.doubles import Fault, Reply
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
-from tribunal.errors import BadInput
 from tribunal.settings import MODES
 
 
@@ -120,16 +119,3 @@ async def test_without_a_search_api_the_model_names_pages_and_none_may_carry_the
     assert record.research is not None
     [refused] = [page for page in record.research["pages"] if page["error"]]
     assert "outward" in refused["error"]
-
-
-async def test_wrong_settings_cost_no_call() -> None:
-    async with world(researcher()) as it:
-        for settings, says in (
-            ({"search": "altavista"}, "altavista"),
-            ({"search": "searxng", "searxng_url": None}, "SEARXNG_URL"),
-            ({"search": "replay:nothing.sqlite"}, "nothing.sqlite"),
-            ({"mode": "majority"}, "mode: 'majority'"),
-        ):
-            with pytest.raises(BadInput, match=says):
-                await it.decide(**settings)
-        assert it.model.requests == []

@@ -13,25 +13,6 @@ from tests.graphs.research_world import POST, html, part, researcher, world
 from tribunal.prompts.policy import load_policy
 
 RESEARCH = ("queries", "relevance", "passages", "weigh", "enough", "verdict")
-# Appendix E's MUSTs, in our words; they stay where the instructional details are left out.
-CORE = {
-    "queries": ("3 to 5 search queries that differ", "must be specific", "must be relevant", "supports or refutes",
-                "at least one search operator", "in the language of the post", "thought:", "entities:", "claims:"),
-    "relevance": ("by its address, its title and its snippet",),
-    "passages": ("copied exactly", "evidence only"),
-    "weigh": ("Read the post again", "evidence only", "Take all evidence so far into account"),
-    "enough": ("Read the post again",),
-    "verdict": ("Read the post again", '"HATE" or "NON-HATE", and nothing else', "confidence:", "evidence only",
-                "Base the label on the whole post and on all evidence"),
-}  # fmt: skip
-DETAILS = {
-    "queries": "Don't search for the whole post",
-    "relevance": "Leave out shops",
-    "passages": "Don't summarise",
-    "weigh": "Always judge the post in its full context",
-    "enough": "More evidence of the same kind",
-    "verdict": "Always judge the post in its full context",
-}
 
 
 def system(request: Request) -> str:
@@ -47,16 +28,6 @@ async def told(mode: Any, **settings: Any) -> dict[str, Request]:
 
 def two_pages() -> dict[str, Any]:
     return {"/1": html("evidence-one says it is an insult."), "/2": html("evidence-two says so too.")}
-
-
-@pytest.mark.parametrize("mode", ["full", "no-details"])
-async def test_the_papers_rules_stay_where_the_details_are_left_out(mode: str) -> None:
-    sent = await told(mode)
-    assert sent.keys() == set(RESEARCH)
-    for name in RESEARCH:
-        for words in CORE[name]:
-            assert words in sent[name].text, (name, words)
-        assert (DETAILS[name] in sent[name].text) == (mode == "full"), name
 
 
 @pytest.mark.parametrize("graph", ["antihate", "tribunal"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tests.court import argument, court_script, cue, decide, part
+from tests.court import argument, court_script, cue, decide
 from tests.doubles import ScriptedServer
 from tests.models.honest_reasons import HONEST
 from tribunal.models.wire_schema import wire_schema
@@ -20,20 +20,7 @@ from tribunal.schema import Cue
 
 H_VLI = load_policy("h-vli")
 GRAPHS = ["arcade", "multiround", "tribunal"]
-TWO = {"cues": [cue("first", "Metaphor"), cue("second", "Metaphor")]}
 ALL_BOUNDS = frozenset({"maxItems", "minItems", "maxLength", "minLength", "minimum", "maximum"})
-
-
-@pytest.mark.parametrize("graph", GRAPHS)
-async def test_the_schema_of_a_call_offers_the_cues_of_the_case(graph: str) -> None:
-    said = {"arguments": [argument("so", "refute", "C1"), argument("so", "refute", "C2")]}
-    async with ScriptedServer(court_script(investigation=TWO, defence=said)) as server:
-        await decide(server, graph=graph, rounds=2)
-    for request in server.requests:
-        if part(request) in ("defence", "prosecution"):
-            assert request.schema is not None
-            assert request.schema["$defs"]["Argument"]["properties"]["cue_id"]["enum"] == ["C1", "C2"]
-    assert arguments_form(("refute",), ("C1",)) is arguments_form(("refute",), ("C1",))  # made once for all such calls
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

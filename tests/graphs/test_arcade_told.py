@@ -19,9 +19,6 @@ COURTS: list[tuple[str, bool]] = [
     ("arcade", False), ("arcade", True), ("multiround", False), ("tribunal", False), ("tribunal", True),
     ("baseline", False),
 ]  # fmt: skip
-SPEAKERS = ("indictment", "investigation", "prosecution", "defence", "judge")
-# By part: who is told what beside the core definition.
-EXPRESSION = (*SPEAKERS, "triage")
 EXCUSES = ("defence", "judge", "triage")
 TOGETHER = ("indictment", "investigation", "judge", "triage")
 TYPES = "The three types of cue:"
@@ -40,30 +37,6 @@ async def asked(graph: str, explicit: bool = False, **settings: Any) -> list[Req
     async with ScriptedServer(court_script(explicit=explicit)) as server:
         await decide(server, graph=graph, **settings)
     return list(server.requests)
-
-
-@pytest.mark.parametrize("scheme", ["fine", "binary"])
-@pytest.mark.parametrize(("graph", "explicit"), COURTS)
-async def test_each_seat_is_told_its_own_share_of_the_policy(
-    graph: str, explicit: bool, scheme: str, picture: str
-) -> None:
-    settings: dict[str, Any] = {"triage": "openai:small"} if graph == "tribunal" else {}
-    unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
-    held = load_policy("h-vli")
-    async with ScriptedServer(court_script(explicit=explicit, triage=unsure)) as server:
-        await decide(server, graph=graph, scheme=scheme, image=picture, **settings)
-    for request in server.requests:
-        name = part(request)
-        assert held.definition in request.text, name
-        assert held.exclusions in request.text, name
-        assert (held.expression in request.text) == (name in EXPRESSION), name
-        assert (held.excuses in request.text) == (name in EXCUSES), name
-        assert (held.together in request.text) == (name in TOGETHER), name
-        # Nor in other words: what excuses a post stands in no prompt of a seat that isn't to know it.
-        if name not in EXCUSES:
-            assert not any(word in request.text.casefold() for word in ("satire", "condemn it", "self-", "one person"))
-        # The purpose of the review is said first.
-        assert request.body["messages"][0]["content"].startswith("This is a content-moderation review. Its purpose is")
 
 
 @pytest.mark.parametrize("own", [{}, {"excuses": "Poems are excused.", "together": "Rhyme and picture rhyme."}])
@@ -86,21 +59,6 @@ fine = [{ name = "Fine", meaning = "nothing" }, { name = "Rude", meaning = "an a
 binary = [{ name = "Fine", meaning = "nothing" }, { name = "Bad", meaning = "an attack" }]
 """
 OWN_CUE = {"cues": [cue("claim", characteristic="bakers", category="Rude")]}
-
-
-@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
-async def test_those_who_argue_and_judge_know_the_types_the_means_and_how_text_and_image_relate(
-    graph: str, explicit: bool, picture: str
-) -> None:
-    for request in await asked(graph, explicit, image=picture):
-        name = part(request)
-        assert (TYPES in request.text) == (name in SPEAKERS), name
-        assert all(words in request.text for words in RELATIONS) == (name in SPEAKERS), name
-        implied = name in SPEAKERS and name != "indictment"
-        assert all(words in request.text for words in MEANS) == implied, name
-        if name in SPEAKERS:
-            # The author's intent is what all of them argue about.
-            assert "author" in request.text.partition("# Your part: ")[2].partition(TYPES)[0], name
 
 
 # What the debate alone is to find, in whatever words: one who has no debate is asked without a hint at it.
@@ -132,58 +90,6 @@ async def test_without_an_image_that_is_shown_nothing_is_said_of_one(
         told = ours.replace("The post has no image.", "").replace("The post has an image. You can't see it", "")
         assert "image" not in told.replace("say nothing about what it may show", ""), part(request)
         assert not any(words in told for words in (*RELATIONS, load_policy("h-vli").together, "picture")), part(request)
-
-
-REJECTS = "Reject it if the context is neutral"
-
-
-@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
-async def test_the_judge_of_a_deep_dive_has_no_rule_that_rejects_the_self_referential_or_neutral(
-    graph: str, explicit: bool
-) -> None:
-    judge = (await asked(graph, explicit))[-1]
-    assert part(judge) == "judge"
-    assert (REJECTS in judge.text) == explicit
-    assert ("the post speaks of its own author" in judge.text) == explicit
-    assert ("What excuses a post, by the policy." in judge.text) == (not explicit)
-    assert 'says only "they", is no reason to reject a cue' in judge.text
-
-
-@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
-async def test_a_deep_dive_has_a_defence_of_its_own(graph: str, explicit: bool) -> None:
-    defences = [request for request in await asked(graph, explicit) if part(request) == "defence"]
-    assert len(defences) == (1 if explicit else 3)
-    for request in defences:
-        own = ("assume that this group is meant", "Do not deny in general terms", "Humour excuses nothing by itself")
-        assert all((words in request.text) == (not explicit) for words in own)
-
-
-async def test_the_order_of_every_form_and_of_its_prompt() -> None:
-    orders = {
-        "gatekeeper": ["target_group", "claim", "justification", "type", "characteristic", "category"],
-        "indictment": ["target_group", "claim", "justification", "type", "characteristic", "category"],
-        "investigation": ["target_group", "claim", "justification", "type", "characteristic", "category"],
-        "defence": ["cue_id", "target_group", "claim", "argument", "stance"],
-        "prosecution": ["cue_id", "target_group", "claim", "argument"],
-        "judge": ["explanation", "category", "confidence"],
-        "triage": ["explanation", "category", "confidence"],
-        "classifier": ["category", "explanation"],  # the published baseline's order
-    }
-    unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
-    sure = {"explanation": "so", "category": "NotHate", "confidence": 0.9}
-    seen = set()
-    for graph, explicit in (("tribunal", False), ("tribunal", True), ("baseline", False)):
-        more: dict[str, Any] = {"triage": "openai:small", "threshold": 0.5} if graph == "tribunal" else {}
-        async with ScriptedServer(court_script(explicit=explicit, triage=unsure, judge=sure)) as server:
-            await decide(server, graph=graph, **more)
-        for request in server.requests:
-            assert request.schema is not None
-            entry = next(iter(request.schema.get("$defs", {"": request.schema}).values()))
-            listed = re.findall(r"^- ([a-z_, ]+):", request.text.partition("in this order:")[2], re.MULTILINE)
-            names = ", ".join(listed).split(", ")
-            assert list(entry["properties"]) == names == orders[part(request)]
-            seen.add(part(request))
-    assert seen == orders.keys()
 
 
 # What is said of a cue

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 from tests import PROJECT
 from tests.court import court_script
 from tests.doubles import Fault
-from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
 from tests.openai_server import OpenAIServer
 from tests.where_heeded import where_heeded
@@ -68,13 +67,6 @@ async def test_so_is_what_research_streams() -> None:
         kinds, last = await watched("antihate", **where_heeded("antihate", it.settings, model="openai:scripted"))
     assert kinds >= {"plan", "queries", "search", "page", "evidence", "judgement", "sufficiency", "outcome"}
     assert last["pages"]
-
-
-async def test_so_is_what_the_hybrid_streams_of_the_web() -> None:
-    async with hybrid() as it:
-        os.environ["OPENAI_BASE_URL"] = f"{it.model.url}/v1"
-        kinds, _ = await watched("tribunal", **{**it.settings, "model": "openai:scripted", "web": True})
-    assert kinds >= {"page", "evidence", "turn", "outcome"}
 
 
 @pytest.mark.parametrize("name", GRAPHS)

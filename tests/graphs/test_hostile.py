@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.court import QUOTED, argument, court_script, cue, decide, part
 from tests.doubles import Reply, Request, ScriptedServer
-from tests.graphs.hostile_posts import HOSTILE, SAYING_SOMETHING, VERDICT, sendable
+from tests.graphs.hostile_posts import HOSTILE, VERDICT, sendable
 from tribunal.schema import Record
 from tribunal.text import make_visible
 
@@ -54,26 +54,6 @@ async def test_the_boundaries_hold_in_every_prompt_of_the_debate(text: str) -> N
     record.model_dump_json()
 
 
-@pytest.mark.parametrize("text", SAYING_SOMETHING.values(), ids=SAYING_SOMETHING.keys())
-async def test_what_the_agents_repeat_stays_quoted_too(text: str) -> None:
-    """A model that has fallen for a post says its words: they reach the others as quotations, whatever they are."""
-    words = f"It says: {sendable(text)[:2_000].strip()}"
-    said: dict[str, Any] = {
-        "investigation": {"cues": [cue(words, "Metaphor", justification=words)]},
-        "defence": {"arguments": [argument(words, "refute")]},
-        "prosecution": {"arguments": [argument(words, "press")]},
-    }
-    async with ScriptedServer(court_script(**said)) as server:
-        record = await decide(server, sendable(text)[:2_000], rounds=2)
-    async with ScriptedServer(court_script()) as usual:
-        await decide(usual, sendable(text)[:2_000], rounds=2)
-    assert record.outcome == "verdict"
-    for request, other in zip(server.requests, usual.requests, strict=True):
-        assert [kind for kind, _ in quotations(request)] == [kind for kind, _ in quotations(other)]
-        assert outside(request) == outside(other)
-    assert make_visible(words).splitlines()[0] in server.requests[-1].text
-
-
 async def test_marks_that_a_model_has_seen_are_of_no_use_to_it() -> None:
     """The post's own marks, said by an agent that was shown them, close nothing but the post."""
     marks: list[str] = []
@@ -111,14 +91,6 @@ async def test_a_judge_who_only_repeats_the_post_s_answer_is_asked_again() -> No
     async with ScriptedServer(court_script(judge=answers)) as server:
         record = await decide(server, VERDICT, rounds=1)
     assert (record.category, record.calls[-1].attempts) == ("Racist", 2)
-
-
-async def test_braces_are_put_in_and_never_expanded() -> None:
-    text = HOSTILE["templates"]
-    record, server = await tried(text)
-    assert all(text in server.requests[number].text for number in range(len(server.requests)))
-    assert "49" not in server.requests[0].text.replace(text, "")
-    assert record.outcome == "verdict"
 
 
 async def test_what_hides_is_written_out_and_said_to_be() -> None:

@@ -14,10 +14,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
-from tribunal import pieces
 from tribunal.graphs import GRAPHS, builder, graph
 
 POST = {"text": "Immigrants: the weeds in our garden."}
@@ -61,25 +59,6 @@ def test_a_synchronous_checkpointer_stops_and_goes_on(kind: str, tmp_path: Path)
     decided = court.invoke(Command(resume={"type": "accept", "reviewer": "kim"}), run, context=settings)
     assert decided["review"]["action"] == "accept"
     connection.close()
-
-
-def test_a_pipeline_of_ones_own_is_invoked() -> None:
-    @pieces.piece(needs=["post"], writes=["evidence"], letter="G")
-    async def glossary(state: pieces.Case) -> dict[str, Any]:
-        return {"evidence": []}
-
-    own = StateGraph(pieces.Case, context_schema=pieces.Context, input_schema=pieces.PostInput)
-    own.add_node("receive", pieces.receive)
-    own.add_node("glossary", glossary)
-    own.add_node("deep_dive", pieces.deep_trial)
-    own.add_node("judge", pieces.court_judge)
-    own.add_edge(START, "receive")
-    own.add_edge("receive", "glossary")
-    own.add_edge("glossary", "deep_dive")
-    own.add_edge("deep_dive", "judge")
-    own.add_edge("judge", END)
-    ruled = pieces.checked(own).compile().invoke(POST, context=REHEARSED)
-    assert ruled["outcome"]["outcome"] == "verdict"
 
 
 async def test_invoke_works_where_a_loop_runs() -> None:

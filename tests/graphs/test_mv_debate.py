@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -92,25 +91,6 @@ async def test_who_sees_what_in_round_1() -> None:
     ]  # fmt: skip
 
 
-async def test_old_and_new_answers_are_scored_on_one_scale() -> None:
-    """Δ is the difference of the two scores: the Judge sees the same anchors, and the old answers with their scores."""
-    _, server = await held(debate(), rounds=1)
-    first, again = (request.text for request in server.requests if part(request) == "score")
-    for text in (first, again):
-        assert words(text, "- 0.2: poor.", "- 0.5: fair.", "- 0.8: good.") == [
-            "- 0.2: poor.", "- 0.5: fair.", "- 0.8: good.",
-        ]  # fmt: skip
-    assert "first answers" not in first
-    before, _, new = again.partition("Score these new answers:")
-    for view in ("surface", "deep"):
-        assert before.count(f"\n{view}, score {SCORES[view]}: {SPLIT[view]}\n<<<answer ") == 1
-        assert f"{view}-first-1." in before
-        assert f"\n{view}: {SPLIT[view]}\n<<<answer " in new
-    assert words(before, "-second-") == []
-    assert "-first-" not in new
-    assert "Use the same scale as for the first answers" in new
-
-
 async def test_the_order_of_arrival_changes_nothing() -> None:
     slow = Reply({"answer": "YES", "reason": "surface-first-1."}, delay=0.1)
     record, server = await held(debate(surface=[slow], surface_again=[slow]), rounds=1)
@@ -178,11 +158,6 @@ async def test_the_gate_just_under_at_and_just_over_tau(second: dict[str, float]
     assert entry["scores"] == SCORES
     assert entry["new_scores"] == second
     assert ("error-of-surface-1." in server.requests[-1].text) is adopted
-
-
-async def test_the_gate_of_another_tau() -> None:
-    assert (await held(debate(gain=0.05), rounds=1, tau=0.05))[0].debate[0]["adopted"] is True
-    assert (await held(debate(gain=0.2), rounds=1, tau=0.21))[0].debate[0]["adopted"] is False
 
 
 async def test_the_best_answer_may_be_one_that_was_not_revised() -> None:
@@ -288,14 +263,6 @@ async def test_a_budget_ends_the_debate_and_the_summary_decides_on_what_is_there
     assert len(server.requests) == 5
     record, server = await held(debate(), max_tokens=61)
     assert len(server.requests) == 7
-
-
-async def test_posts_side_by_side_never_see_each_other() -> None:
-    async with ScriptedServer(debate(), latency=0.02) as server:
-        await asyncio.gather(*(decide(server, f"post number-{each}-", graph="mv_debate") for each in range(3)))
-    assert len(server.requests) == 3 * 28
-    for request in server.requests:
-        assert sum(f"number-{each}-" in request.text for each in range(3)) == 1
 
 
 async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:

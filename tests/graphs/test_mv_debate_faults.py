@@ -126,12 +126,6 @@ async def test_where_all_agreed_a_lost_summary_loses_nothing(
     assert record.calls[-1].error
 
 
-async def test_who_agrees_without_one_who_dropped_out_agrees_all_the_same() -> None:
-    record, _ = await held(debate([YES], deep=REFUSES, summary=REFUSES))
-    assert (record.outcome, record.label) == ("verdict", 1)
-    assert "All 3 views" in (record.explanation or "")
-
-
 @pytest.mark.parametrize(("name", "seat"), [("score", "judge"), ("summary", "summary")])
 async def test_a_fault_of_judge_or_summary_is_the_outcome(name: str, seat: str) -> None:
     instead: dict[str, Any] = {name: REFUSES}

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.court import decide
 from tests.doubles import ScriptedServer
 from tests.graphs.views_script import (
-    ALL,
     YES,
     debate,
     held,
     part,
     words,
 )
-from tests.models.honest_reasons import HONEST
-from tests.tables import table
 from tribunal.errors import BadInput
-
-
-async def test_every_seat_can_have_a_model_of_its_own() -> None:
-    seats = {f"view:{view}": f"openai:for-{view}" for view in ALL}
-    seats |= {seat: f"openai:for-{seat}" for seat in ("judge", "reflection", "summary")}
-    _, server = await held(debate(), rounds=1, seats=seats)
-    for request in server.requests:
-        name = part(request).removesuffix(" again")
-        assert request.model == f"for-{'judge' if name == 'score' else name}"
-    _, server = await held(debate(), rounds=1, seats={"view": "openai:all-views"}, judge_model="openai:control")
-    assert {part(each): each.model for each in server.requests} == {
-        **dict.fromkeys(ALL, "all-views"),
-        "surface again": "all-views", "deep again": "all-views",
-        "score": "control", "reflection": "control", "summary": "control",
-    }  # fmt: skip
 
 
 async def test_a_line_up_is_a_file(tmp_path: Path) -> None:
@@ -79,17 +60,6 @@ async def test_a_wrong_line_up_costs_no_call(tmp_path: Path, text: str, says: st
         assert server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    table(__file__, "wrong_settings_cost_no_call"),
-)
-async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) -> None:
-    async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match=says):
-            await decide(server, graph="mv_debate", **settings)
-        assert server.requests == []
-
-
 @pytest.mark.parametrize("graph", ["arcade", "multiround", "predict", "antihate"])
 async def test_graphs_of_hate_refuse_other_tasks(graph: str) -> None:
     async with ScriptedServer(debate()) as server:
@@ -118,43 +88,6 @@ async def test_each_task_has_its_question_policy_and_labels(task: str, question:
         assert words(told, question, *names) == [question, *names]
         assert ("Protected groups:" in told) == (task == "hate")
         assert ("hate speech" in told.casefold()) == (task == "hate")
-
-
-async def test_everybody_is_told_what_excuses_a_post_and_in_which_language_to_reason() -> None:
-    """They decide alone, so they know what in a court the defence and the judge know."""
-    quotes, together = "quotes or shows hate in order to condemn", "each harmless alone may attack"
-    async with ScriptedServer(debate([YES])) as server:
-        for graph, mode in (("mv_debate", "full"), ("symmetric_debate", "full"), ("baseline", "zero-shot")):
-            await decide(server, graph=graph, mode=mode)
-    for request in server.requests:
-        assert words(request.messages[0][1], quotes, together, "Reason and explain in English, ") == [
-            quotes, together, "Reason and explain in English, ",
-        ]  # fmt: skip
-        assert "Racist" not in request.text
-        assert "The post has no image." in request.text
-
-
-async def test_what_is_written_is_bounded_in_the_schema_and_reasons_come_first() -> None:
-    """A server with grammars holds a looping model to it; a longer answer is taken where none does."""
-    long = {"reason": " ".join(HONEST), "answer": "YES"}
-    record, server = await held(debate(surface=long), rounds=1)
-    assert record.outcome == "verdict"
-    assert not record.warnings
-    schemas = {part(request): request.schema or {} for request in server.requests}
-    reason = {"type": "string", "minLength": 1, "maxLength": 1200}
-    assert {name: list(schema["properties"]) for name, schema in schemas.items()} == {
-        **{name: ["reason", "answer"] for name in (*ALL, "surface again", "deep again")},
-        "score": ["reason", "scores"],
-        "reflection": ["feedback"],
-        "summary": ["explanation", "answer"],
-    }
-    assert schemas["surface"]["properties"]["reason"] == schemas["summary"]["properties"]["explanation"] == reason
-    definitions = schemas["reflection"]["$defs"]
-    assert definitions["Criticism"]["properties"]["errors"]["maxLength"] == 400
-    assert list(definitions["OnEach"]["properties"]) == list(ALL)
-    assert schemas["score"]["$defs"]["ScoreOfEach"]["properties"]["deep"] == {
-        "type": "number", "minimum": 0, "maximum": 1,
-    }  # fmt: skip
 
 
 async def test_a_policy_of_one_s_own(tmp_path: Path) -> None:

@@ -123,14 +123,6 @@ async def test_all_draws_are_of_one_distribution(mode: str, settings: dict[str, 
     assert sorted(call.draw for call in record.calls) == [0, 1, 2]
 
 
-async def test_draws_of_the_zero_shot_question() -> None:
-    _, alone = await judged(answered("YES"), "baseline", mode="zero-shot")
-    record, server = await judged(answered("YES", "NO", "YES"), "self_consistency", mode="zero-shot", draws=3)
-    assert {request.text for request in server.requests} == {alone.requests[0].text}
-    assert (record.label, record.category, record.scheme) == (1, "Hateful", "binary")
-    assert record.debate[0]["votes"] == {"Hateful": 2, "NotHate": 1}
-
-
 async def test_sampling_stops_when_the_vote_can_t_turn() -> None:
     async with ScriptedServer(side_by_side(drawn(*["Racist"] * 3), {"classifier": 3}, part)) as server:
         record = await decide(server, graph="self_consistency")

@@ -24,11 +24,9 @@ from tribunal.nodes.state import CaseState
 from tribunal.pieces import (
     Case,
     Context,
-    Evidence,
     PostInput,
     WrongComposition,
     checked,
-    contract_of,
     court_judge,
     deep_trial,
     evidence_from,
@@ -161,23 +159,6 @@ def test_an_editor_completes_every_channel() -> None:
     assert set(get_args(stub["Channel"])) == set(StateGraph(Case).channels)
 
 
-def test_the_door_opens_on_all_that_it_names() -> None:
-    door = import_module("tribunal.pieces")
-    assert sorted(door.__all__) == list(door.__all__)
-    assert all(f"`{name}`" in str(door.__doc__) for name in door.__all__)
-    assert contract_of(deep_trial).writes[:2] == ("cues", "transcript")
-    assert contract_of(receive).needs == ()
-
-
-def test_a_channel_that_is_misspelt_is_known_for_what_it_was_to_be() -> None:
-    @piece(needs=["post"], writes=["evidnce"])
-    async def look_up(state: Case) -> JSON:
-        return {}
-
-    with pytest.raises(WrongComposition, match="'evidnce' is not in the graph's state; did you mean evidence"):
-        checked(chain(("receive", receive), ("look_up", look_up), ("trial", deep_trial), ("judge", court_judge)))
-
-
 @tool
 def found(query: str) -> str:
     """What a search finds."""
@@ -279,26 +260,6 @@ async def test_a_piece_may_write_its_log_and_return_nothing() -> None:
     ).compile()
     assert "quiet" in (await graph.ainvoke({"text": "a post"}))["warnings"]
     assert "quiet" not in (await graph.ainvoke({"text": "a post"}, context=Context()))["warnings"]
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (("G1", "words", "for", "t"), "stance: 'for': is none; give supports, refutes, neutral"),
-        (("1", "words", "neutral", "t"), "id: '1': can't be cited; give a capital letter and a number, such as G1"),
-        (("G1", " ", "neutral", "t"), "passage: of G1: is empty"),
-    ],
-)
-def test_wrong_evidence_is_one_line(given: Any, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as raised:
-        Evidence.of(*given)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["web_then_debate", "own_retriever"])
-def test_an_example_is_under_thirty_lines(name: str) -> None:
-    lines = (EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()
-    assert sum(bool(line.strip()) for line in lines) < 30
 
 
 async def test_web_then_debate_shows_the_debate_what_was_read() -> None:

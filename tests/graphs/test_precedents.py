@@ -15,7 +15,6 @@ from tests.court import QUOTED, argument, court_script, cue, decide, part
 from tests.decided import WEEDS, decided, store_of
 from tests.doubles import Request, ScriptedServer
 from tests.graphs.hybrid import hybrid, hybrid_script
-from tribunal.errors import BadInput
 from tribunal.pieces import (
     Case,
     Context,
@@ -172,22 +171,6 @@ async def test_nothing_in_a_store_can_pass_for_ours() -> None:
             assert outside.count("# Your part: ") == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"precedents": "nobody"}, r"precedents: 'nobody': there is no such store \(there are ours\)"),
-        ({"precedents": "./nowhere"}, "precedents nowhere: no store in nowhere; build it with"),
-        ({"precedents": None, "precedents_k": 2}, "precedents_k: 2: tribunal has no use for it here: no store"),
-    ],
-)
-async def test_a_wrong_store_costs_no_call(settings: dict[str, Any], says: str) -> None:
-    await store_of()
-    async with ScriptedServer(court_script()) as server:
-        with pytest.raises(BadInput, match=says):
-            await decide(server, POST, graph="tribunal", **settings)
-    assert server.requests == []
-
-
 async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.retrievers.precedents.counted import COUNTED
 
@@ -198,16 +181,6 @@ async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pyte
     assert (record.outcome, record.precedents) == ("verdict", ())
     assert any("no precedent was at hand: precedents ours: its store holds vectors of 64" in w for w in record.warnings)
     assert len(requests) == 6
-
-
-async def test_a_post_without_words_has_no_precedents(tmp_path: Path) -> None:
-    from PIL import Image
-
-    await store_of()
-    Image.new("RGB", (8, 8)).save(tmp_path / "post.png")
-    record, _ = await tried("", image=str(tmp_path / "post.png"))
-    assert record.precedents == ()
-    assert any("the post has no text, so nothing was looked up" in warning for warning in record.warnings)
 
 
 # A piece of one's own pipeline
@@ -242,17 +215,6 @@ async def test_the_piece_in_a_pipeline_of_ones_own_and_alone(scripted_model: Scr
 
 def test_the_piece_keeps_to_its_contract() -> None:
     assert check_piece(find_precedents, {"text": POST}) == [{"precedents": []}]
-
-
-async def test_two_who_bring_the_same_ids_do_not_fit_together() -> None:
-    from tests.graphs.test_retrieved import Glossary
-    from tribunal.pieces import WrongComposition, evidence_from
-
-    with pytest.raises(WrongComposition, match="begin with P"):
-        pipeline(
-            ("receive", receive), ("look_back", find_precedents), ("mine", evidence_from(Glossary(), letter="P")),
-            ("trial", deep_trial), ("judge", court_judge),
-        )  # fmt: skip
 
 
 # What people are shown

@@ -68,15 +68,6 @@ async def test_every_other_graph_reaches_a_verdict_offline(client: Any, name: st
     assert done["outcome"]["outcome"] == "verdict", done
 
 
-async def test_the_drawing_opens_the_subgraphs(client: Any) -> None:
-    assistant = (await client.assistants.search(graph_id="arcade"))[0]
-    drawing = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
-    nodes = {node["id"] for node in drawing["nodes"]}
-    assert {"receive", "gatekeeper", "judge", "fast_track:indict", "deep_dive:investigate", "deep_dive:defend"} <= nodes
-    subgraphs = await client.assistants.get_subgraphs(assistant["assistant_id"], recurse=True)
-    assert set(subgraphs) == {"fast_track", "deep_dive"}
-
-
 async def test_a_case_is_stopped_and_edited_as_the_docs_show_it(client: Any) -> None:
     page = (PROJECT / "docs" / "studio.md").read_text("utf-8")
     shown = page.partition("```python\n")[2].partition("```")[0]

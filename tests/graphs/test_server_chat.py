@@ -177,15 +177,6 @@ async def test_a_reviewer_decides_otherwise(reviewed: Chat) -> None:
     assert [each["type"] for each in done["messages"]] == ["human", "ai"]
 
 
-async def test_a_reviewer_asks_and_the_case_comes_back(reviewed: Chat) -> None:
-    await reviewed.say(IMPLICIT)
-    again = await reviewed.answer("response", "Is this a line of a song?")
-    assert again["trials"][0]["question"] == "Is this a line of a song?"
-    assert again["__interrupt__"]
-    assert [each["type"] for each in again["messages"]] == ["human", "ai"]
-    assert (await reviewed.answer("accept"))["review"]["action"] == "accept"
-
-
 async def test_what_the_inbox_sends_beside_an_answer_leaves_the_case_as_it_is(client: Any, reviewed: Chat) -> None:
     """Its Ignore, which is not offered, is refused and the case waits; its Mark as Resolved ends it undecided."""
     await reviewed.say(IMPLICIT)

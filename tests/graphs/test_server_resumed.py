@@ -70,19 +70,6 @@ async def test_an_answer_alone_keeps_policy_rule_and_rounds(client: Any, own: Pa
     assert not any("keeps the settings" in warning for warning in done["warnings"])
 
 
-async def test_a_wrong_category_is_one_line_and_the_case_goes_on_waiting(client: Any, own: Path) -> None:
-    inbox, _ = await waiting(client, own)
-    refused = await inbox.answer(edit("NotHate"))
-    assert refused["__error__"]["error"] == "BadInput"
-    said = refused["__error__"]["message"]
-    assert said.startswith("answer: category: 'NotHate': Input should be 'Fine'")
-    assert "\n" not in said
-    assert all(name in said for name in OURS)
-    done = await inbox.answer([{"type": "accept", "args": None}])
-    assert (done["review"]["action"], done["outcome"]["category"]) == ("accept", "Rude")
-    assert done["review"]["reason"]
-
-
 async def test_other_settings_on_a_resume_are_not_heeded_and_that_is_said(client: Any, own: Path) -> None:
     inbox, _ = await waiting(client, own)
     more = {"context": {"rounds": 3, "review": False, "scheme": "binary"}}

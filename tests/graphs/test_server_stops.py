@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.graphs.test_server_pausing import EXPLICIT, IMPLICIT, IN_CI, WAYS
-from tribunal.graph_form import agents_of
-from tribunal.graphs import GRAPHS
+from tests.graphs.test_server_pausing import EXPLICIT, IMPLICIT
 
-# The research finds no page here, where nothing is searched; tests/graphs/test_stops.py has a web of its own.
-OF_PAGES = {"choose", "fetch", "weigh", "enough"}
-# As there, with the rounds in which everybody speaks.
-POSTS = {**WAYS, "multiround": [(IMPLICIT, {"rounds": 2})]}
-DONE = ("stopped", "edited", "forked")
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
@@ -111,19 +104,6 @@ async def test_one_goes_back_inside_a_track_and_takes_another_way(client: Any) -
     assert [turn["id"] for turn in case.values["transcript"]].count("prosecutor/1") == 1
 
 
-async def test_of_views_that_wait_together_one_goes_on_alone(client: Any) -> None:
-    case = Stepping(client, "mv_debate")
-    first, *others = await case.begin(IMPLICIT, stops=["view"], rounds=1)
-    assert len(others) == 3
-    assert {each["id"] for each in await case.go_on([first])} == {each["id"] for each in others}
-    [(_, inside)] = await case.places()
-    waits = [task for task in inside["tasks"] if task["interrupts"]]
-    assert len(waits) == 3
-    revised = await case.go_on(others)
-    assert {each["value"]["stopped_before"] for each in revised} <= {"revise"}
-    assert len({turn["seat"] for turn in case.values["transcript"]} & {"view:surface", "view:deep"}) in (0, 2)
-
-
 async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head(client: Any) -> None:
     case = Stepping(client, "arcade")
     stops = await case.begin(IMPLICIT, stops=["judge"], rounds=1)
@@ -133,53 +113,3 @@ async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head
     await case.edit(before, {"warnings": ["another way"]})
     [stop] = await case.run(input=None, context={"stops": ["all"]})
     assert stop["value"]["stopped_before"] == "investigate"
-
-
-async def test_a_wrong_name_is_one_line(client: Any) -> None:
-    thread = (await client.threads.create())["thread_id"]
-    done = await client.runs.wait(
-        thread, "arcade", input={"text": IMPLICIT}, context={"stops": ["defense"]}, raise_error=False
-    )
-    assert done["__error__"]["message"].startswith(
-        "stops: 'defense': no agent of arcade has this name; give all, a node"
-    )
-
-
-async def step_through(client: Any, graph: str, text: str, context: dict[str, Any], done: dict[str, set[str]]) -> None:
-    """Stop at every agent; where it is stopped at first, edit the post, then go back and edit it otherwise."""
-    case = Stepping(client, graph)
-    stops = await case.begin(text, **context, stops=["all"])
-    tried: set[str] = set()
-    while stops:
-        if isinstance(stops[0]["value"], list):  # a reviewer's
-            stops = await case.run(command={"resume": {"type": "accept"}})
-            continue
-        for nodes, state in await case.places():
-            for node in nodes:
-                done.setdefault(node, set()).add("stopped")
-            if nodes <= tried:
-                continue
-            tried |= nodes
-            for way in ("edited", "forked"):  # the second time from the same checkpoint, which lies behind by then
-                post = state["values"]["post"]
-                words = f"{post['text']} ({way} before {', '.join(sorted(nodes))})"
-                await case.edit(state, {"post": {**post, "text": words}})
-                stops = await case.run(input=None)
-                shown = [stop for stop in stops if stop["value"]["stopped_before"] in nodes]
-                assert {stop["value"]["stopped_before"] for stop in shown} == nodes
-                assert all(words in prompt_of(stop) or "pages" in prompt_of(stop) for stop in shown), (graph, nodes)
-                for node in nodes:
-                    done[node].add(way)
-        stops = await case.go_on(stops)
-    assert case.values["outcome"]["outcome"] == "verdict"
-
-
-@pytest.mark.parametrize(
-    "graph", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in GRAPHS]
-)
-async def test_every_agent_is_stopped_at_edited_gone_on_from_and_forked(client: Any, graph: str) -> None:
-    done: dict[str, set[str]] = {}
-    for text, context in POSTS[graph]:
-        await step_through(client, graph, text, context, done)
-    agents = [each for each in agents_of(graph) if each not in OF_PAGES]
-    assert done == {node: set(DONE) for node in agents}

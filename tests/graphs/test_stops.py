@@ -12,7 +12,6 @@ from langgraph.types import Command
 from PIL import Image
 
 import tribunal
-from tests import PROJECT
 from tests.court import court_script, part
 from tests.doubles import ScriptedServer
 from tests.doubles.web import SearchServer, Site, SitePage
@@ -245,15 +244,3 @@ async def test_a_pipeline_of_one_s_own_stops_too() -> None:
         ("second_defence", None),
     ]
     assert "stops: 'nobody': this case came to its end without it" in steps.state["warnings"]
-
-
-@pytest.mark.parametrize("example", ["web_then_debate", "own_retriever"])
-async def test_the_examples_can_be_stepped_through(example: str) -> None:
-    from tribunal.graphs import graph
-
-    steps = Steps(graph(str(PROJECT / "examples" / f"{example}.py")).builder)
-    own = {"search": "none", "max_turns": 1} if example == "web_then_debate" else {"rounds": 1}
-    state = await steps.to_the_end({"text": POST}, Context(**own, stops=["all"], trace=True))
-    assert state["outcome"]["outcome"] == "verdict"
-    assert sorted(steps.shown) == sorted(steps.sent)
-    assert len(steps.shown) > 2

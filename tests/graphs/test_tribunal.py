@@ -159,17 +159,6 @@ async def test_an_explanation_that_is_nothing_but_a_wrong_citation_is_asked_for_
     assert record.explanation == "so says [E1]"
 
 
-@pytest.mark.parametrize("setting", [{"perspectives": ["nobody"]}, {"web": True, "search": "gopher"},
-                                     {"review": True, "review_rule": ["Rude"]}, {"review_rule": ["all"]},
-                                     {"threshold_file": "none.json"}, {"mode": "majority"},
-                                     {"perspectives": ["all", "kold"]}])  # fmt: skip
-async def test_a_wrong_setting_costs_no_call(setting: dict[str, Any]) -> None:
-    async with hybrid() as it:
-        with pytest.raises(BadInput):
-            await it.decide(**setting)
-    assert it.model.requests == []
-
-
 # Less for the same verdict
 
 
@@ -308,14 +297,6 @@ async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -
     assert (record.category, len(record.votes), record.confidence) == ("NotHate", 4, 0.6)
     assert record.uncertain
     assert {call.draw for call in record.calls if call.role == "judge"} == {0, 1, 2, 3}
-
-
-async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
-    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
-    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
-        record = await decide(server, graph="tribunal", judge_draws=2, threshold=0.1)
-    assert record.tie
-    assert record.uncertain
 
 
 async def test_a_threshold_from_a_file(tmp_path: Path) -> None:

@@ -88,6 +88,13 @@ def somebody(app: Any, address: str = "127.0.0.1", **more: Any) -> Somebody:
     return Somebody(httpx.AsyncClient(transport=transport, base_url=HERE, timeout=60, **more))
 
 
+async def signed_in(app: Any, key: str = "", named: str = "") -> Somebody:
+    """A person at an application of this process, who has signed in."""
+    person = somebody(app)
+    await person.sign_in(key, named if key else named or "kim")
+    return person
+
+
 async def post(client: httpx.AsyncClient, text: str, key: str = "", **more: Any) -> JSON:
     """A post that then waits for a person; gives its case."""
     headers = {"X-API-Key": key} if key else {}

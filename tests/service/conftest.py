@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Executable
+from typer.testing import Result
 
 from tests.service import live
 from tribunal.service.replica.options import ServiceOptions
@@ -108,6 +109,22 @@ async def opened(database: str) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+async def write(database: str, statement: Executable) -> None:
+    """Change rows of a database, as time or whoever has the database does."""
+    async with opened(database) as store, store.transaction() as connection:
+        await connection.execute(statement)
+
+
+def check_refusal(got: httpx.Response, status: int, words: str) -> None:
+    """An answer has this status, and its text these words."""
+    assert (got.status_code, words in got.text) == (status, True), got.text
+
+
+def check_exit(done: Result, status: int, words: str) -> None:
+    """A command ended in this status, and printed these words."""
+    assert (done.exit_code, words in done.output) == (status, True), done.output
 
 
 @asynccontextmanager

@@ -25,6 +25,13 @@ async def run(*arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, app, list(arguments))
 
 
+async def ran(*arguments: str) -> Result:
+    """A command that ends in 0."""
+    done = await run(*arguments)
+    assert done.exit_code == 0, done.output
+    return done
+
+
 @asynccontextmanager
 async def courtroom(database: str, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, ScriptedServer]]:
     """A replica whose court is unsure of every post, and the model that plays it."""

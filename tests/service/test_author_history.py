@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 from sqlalchemy import select
 
-from tests.service.at_desk import ALL, post, somebody
+from tests.service.at_desk import ALL, post, signed_in
 from tests.service.batched import ended, lines, sent
-from tests.service.conftest import serving
-from tests.service.decided_here import run
+from tests.service.conftest import check_exit, serving
+from tests.service.decided_here import ran, run
 from tests.service.live import sqlite
 from tribunal.cases.author_history import hash_author
 from tribunal.cases.erasure import ErasureRequest, erase_words
@@ -42,8 +42,7 @@ async def test_an_author_s_earlier_decisions_stand_beside_a_case(database: str) 
         ruling = {"action": "change", "category": "NotHate", "note": "a quotation", "reviewer": "max"}
         ruled = await client.post(f"/v1/appeals/{appeal}/decision", json=ruling)
         assert ruled.json()["result"] == "reversed", ruled.text
-        kim = somebody(app)
-        await kim.sign_in(named="kim")
+        kim = await signed_in(app)
         new = await post(client, "four", author=AUTHOR)
         page = await kim.get(f"/desk/cases/{new['id']}")
         [found] = page.tree.xpath("//section[@aria-labelledby='author']")
@@ -93,8 +92,7 @@ async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: s
         waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--set", "review_rule=all")
         assert waits.exit_code == 5, waits.output
         out = tmp_path / "out.jsonl"
-        done = await run("batch", str(file), "--out", str(out), *kept, "--graph", "baseline")
-        assert done.exit_code == 0, done.output
+        await ran("batch", str(file), "--out", str(out), *kept, "--graph", "baseline")
         rows = await store.fetch_rows(select(cases.c.via, cases.c.author_sha))
         hashed = await hash_author(store, AUTHOR)
         assert {row["author_sha"] for row in rows} == {hashed}
@@ -102,4 +100,4 @@ async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: s
         for each in METADATA.sorted_tables:
             assert AUTHOR not in json.dumps(await store.fetch_rows(select(each)), default=str), each.name
     unkept = await run("judge", "here", "--author", AUTHOR, "--model", "rehearsal")
-    assert (unkept.exit_code, "author: is noted with a kept case alone" in unkept.output) == (2, True)
+    check_exit(unkept, 2, "author: is noted with a kept case alone")

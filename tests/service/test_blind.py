@@ -6,8 +6,8 @@ import re
 
 from sqlalchemy import update
 
-from tests.service.at_desk import ALL, Somebody, post, somebody
-from tests.service.conftest import get_json, opened, serving
+from tests.service.at_desk import ALL, Somebody, post, signed_in
+from tests.service.conftest import check_refusal, get_json, opened, serving
 from tests.service.live import key_of
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
@@ -27,8 +27,7 @@ async def test_no_page_tells_the_verdict_before_one_decides(database: str) -> No
     async with serving(database, **BLIND) as client:
         hate = (await post(client, HATE, post_id="p-0"))["id"]
         fine = (await post(client, FINE, post_id="p-1"))["id"]
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         queue = await kim.get("/desk/queue?category=NotHate&sort=most+sure&surer=0.9")
         assert len(queue.tree.xpath("//a[@data-row]")) == 2, "a filter by the verdict would tell it"
         assert "Model's verdict" not in queue.words
@@ -49,8 +48,7 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
     async with serving(database, **BLIND) as client, opened(database) as store:
         hate = (await post(client, HATE, post_id="p-0"))["id"]
         fine = (await post(client, FINE, post_id="p-1"))["id"]
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         done = await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
         assert f"You decided NotHate for {hate}. The model's verdict was" in done.said
@@ -92,7 +90,7 @@ async def test_a_key_that_decides_is_told_no_verdict_before(database: str) -> No
             assert (case["record"], case["question"]["request"], case["post"]["text"]) == (None, {}, HATE)
         for path in (f"{at}/events", f"{at}/explanation", "/v1/cases?outcome=pending&category=Racist"):
             told = await client.get(path, headers=review)
-            assert (told.status_code, "shown after the decision" in told.text) == (403, True), told.text
+            check_refusal(told, 403, "shown after the decision")
         decision = {"action": "change", "category": "NotHate", "note": "plants"}
         done = await client.post(f"{at}/decision?wait=60", json=decision, headers=review)
         assert done.json()["review"]["court"]["category"], "now it is told"
@@ -104,20 +102,17 @@ async def test_one_text_is_one_line_whatever_the_models_said_of_it(database: str
         async with store.transaction() as connection:  # as another model would have found
             other = update(cases).where(cases.c.id == cases_of_text[1]).values(model_category="Sexist")
             await connection.execute(other)
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         assert len((await kim.get("/desk/queue")).tree.xpath("//a[@data-row]")) == 1
     async with serving(database, **{**BLIND, "desk_verdict": "before"}) as client:
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         assert len((await kim.get("/desk/queue")).tree.xpath("//a[@data-row]")) == 2
 
 
 async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:
     async with serving(database, **ALL) as client:
         await post(client, FINE, post_id="p-0")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         assert "blurred" not in str(kim.page.tree.get("class"))
         await kim.get("/desk/help")

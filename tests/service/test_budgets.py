@@ -16,8 +16,7 @@ from sqlalchemy import select, update
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import get_json, opened, serving
-from tests.service.decided_here import run
+from tests.service.conftest import get_json, opened, serving, write
 from tests.service.fleet import fleet
 from tests.service.live import key_of
 from tribunal.allowance import Spending
@@ -155,8 +154,7 @@ async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> 
         assert server.served <= 5
         spent = await account(database)
         assert (spent["calls"], spent["reserved_calls"]) == (server.served, 0)
-        async with opened(database) as store, store.transaction() as connection:
-            await connection.execute(update(api_keys).values(daily_calls=None))
+        await write(database, update(api_keys).values(daily_calls=None))
         await client.post(f"{path}/resume", headers=key)
         assert (await ended(client, path, headers=key))["rows"]["done"] == 12
 
@@ -276,15 +274,6 @@ def test_the_calls_of_a_trial_are_those_of_the_docs() -> None:
         "predict": None,
     }  # fmt: skip
     assert calls_of_trial("tribunal", context_from({"web": True})) is None
-
-
-async def test_a_priority_is_given_and_shown_at_the_terminal(database: str) -> None:
-    said = await run("service", "keys", "add", "shop", "--scope", "judge", "--priority", "2", "--database", database)
-    assert said.exit_code == 0, said.output
-    listed = await run("service", "keys", "list", "--database", database)
-    assert "no limits  priority 2" in listed.output
-    wrong = await run("service", "keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
-    assert (wrong.exit_code, "priority" in wrong.output) == (2, True)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.service.at_desk import ALL, Somebody, post, somebody
+from tests.service.at_desk import ALL, Somebody, post, signed_in
 from tests.service.conftest import get_json, opened, serving
 from tribunal.commands import app
 from tribunal.schema import JSON
@@ -46,8 +46,7 @@ async def state_of(client: httpx.AsyncClient, case_id: str) -> str:
 async def test_copies_are_decided_together_and_undone_together(database: str) -> None:
     async with serving(database, **KEPT) as client, opened(database) as store:
         first, same, near, other = await queued(client, TEXT, COPY.removesuffix(" @somebody"), NEGATED, "Good morning.")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         queue = await kim.get("/desk/queue")
         assert "p-0 2 similar" in queue.words
         await at_case(kim, first)
@@ -71,9 +70,8 @@ async def test_copies_are_decided_together_and_undone_together(database: str) ->
 async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_another_has(database: str) -> None:
     async with serving(database, **KEPT) as client:
         cases = await queued(client, "Good morning.", "I like tea.", "It rains.")
-        kim, lee = somebody(client.app), somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await lee.sign_in(named="lee")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
+        lee = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
         await kim.get("/desk/queue")
         await kim.send(at="/together", **{f"pick.{each}": "1" for each in cases})
         assert (kim.case, ticked(kim)) == (cases[0], {cases[1]: True, cases[2]: True})
@@ -92,8 +90,7 @@ async def test_the_end_of_a_long_copy_is_marked_and_no_near_copy_displaces_a_tic
         first, near, longer, _ = await queued(
             client, f"{words} the end", f"{words} but not", f"word {words} the end and more", words
         )
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await at_case(kim, first)
         marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
         tail = " ".join(f"word{number}" for number in range(199, 600))
@@ -103,41 +100,11 @@ async def test_the_end_of_a_long_copy_is_marked_and_no_near_copy_displaces_a_tic
         assert (ticked(kim), near in ticked(kim)) == ({longer: True}, False)
 
 
-async def test_nothing_ticked_is_said(database: str) -> None:
-    async with serving(database, **KEPT) as client:
-        await queued(client, "Good morning.")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await kim.get("/desk/queue")
-        assert "tick one or more cases" in (await kim.send(at="/together")).words
-
-
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("text=50%25", ["p-1"]),
-        ("text=MORNING", ["p-0"]),
-        ("image=with", []),
-        ("image=without&category=NotHate", ["p-0", "p-1"]),
-        ("category=Racist", []),
-        ("clause=1.1", []),
-    ],
-)
-async def test_the_queue_is_narrowed_down(database: str, query: str, found: list[str]) -> None:
-    async with serving(database, **KEPT) as client:
-        await queued(client, "Good morning, everybody.", "It rains with 50% more wind.")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        page = await kim.get(f"/desk/queue?{query}")
-        assert [each.text for each in page.tree.xpath("//a[@data-row]")] == found
-
-
 async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
     async with serving(database, **KEPT) as client:
         first, second, _ = await queued(client, TEXT, TEXT.upper(), NEGATED)
-        kim, lee = somebody(client.app), somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await lee.sign_in(named="lee")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
+        lee = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
         lines = "//a[@data-row]"
         page = await kim.get("/desk/queue")
         assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-2"], "what a word differs in stands apart"
@@ -185,8 +152,7 @@ async def test_a_decision_names_clauses_of_the_policy_and_no_others(database: st
     settings = {**ALL["settings"], "policy": "moderations", "scheme": "fine"}  # type: ignore[dict-item]
     async with serving(database, **{**ALL, "settings": settings, "desk_undo": 0.0}) as client:
         [case] = await queued(client, "Good morning.")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         offered = kim.page.tree.xpath("//details[summary[contains(., 'clauses')]]/dl/dt/text()")
         assert offered == ["1.1", "1.2"]

@@ -95,17 +95,6 @@ def test_a_label_has_so_many_values_and_no_more() -> None:
     assert [limited(name) for name in ("a", "b", "c", "a")] == ["a", "b", "other", "a"]
 
 
-@pytest.mark.long
-async def test_two_applications_in_one_process_count_apart(tmp_path: Path) -> None:
-    async with serving(sqlite(tmp_path)) as first, serving(sqlite(tmp_path)) as second:
-        await first.post("/v1/judge?wait=60", json={"text": "Good morning!", "graph": "baseline"})
-        counted = [
-            of(await scraped(each), "tribunal_posts_total", graph="baseline", outcome="verdict")
-            for each in (first, second)
-        ]
-    assert counted == [1, None]
-
-
 async def test_who_may_read_it(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     async with serving(database) as client:

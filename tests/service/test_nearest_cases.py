@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.service.at_desk import ALL, post, somebody
+from tests.service.at_desk import ALL, post, signed_in
 from tests.service.conftest import serving
 from tribunal.cases.erasure import ErasureRequest, erase_words
 
@@ -13,8 +13,7 @@ async def test_the_nearest_decided_cases_stand_beside_a_case(database: str) -> N
     async with serving(database, **ALL) as client:
         app = client.app  # type: ignore[attr-defined]
         first = await post(client, f"{WEEDS} That is what he shouted.", post_id="p-1")
-        kim = somebody(app)
-        await kim.sign_in(named="kim")
+        kim = await signed_in(app)
         await kim.send(at="/next")
         assert kim.page.tree.xpath("//*[@id='nearest']") == [], "nothing is decided yet"
         decision = {"action": "change", "category": "NotHate", "note": "quotes it to condemn it", "reviewer": "lee"}

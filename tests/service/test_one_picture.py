@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import tribunal
 from tests.result_lines import line
-from tests.service.at_desk import ALL, post, somebody
+from tests.service.at_desk import ALL, post, signed_in
 from tests.service.conftest import serving
 from tribunal.cases import author_letter, view_maker
 from tribunal.cases.author_letter import write_letter
@@ -47,8 +47,7 @@ async def test_a_field_that_is_added_shows_in_all_six(sqlite: str) -> None:
     sample = {**line("a", 1, 1), **record.dump()}
     async with serving(sqlite, **ALL) as client:
         case = await post(client, TEXT, post_id="p-1")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         desk = (await kim.get(f"/desk/cases/{case['id']}")).response.text
     pictures = {
         "terminal": terminal.stdout, "page": draw_page(view), "desk": desk, "samples": str(draw_sample(sample)),

@@ -10,10 +10,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import httpx
 import pytest
@@ -21,8 +19,8 @@ from typer.testing import CliRunner
 
 from tests.court import court_script
 from tests.openai_server import OpenAIServer
-from tests.service.at_desk import somebody
-from tests.service.conftest import get_json, opened, serving
+from tests.service.at_desk import signed_in
+from tests.service.conftest import check_refusal, get_json, opened, serving
 from tribunal.commands import app
 from tribunal.store.audit import page, verify
 
@@ -59,8 +57,7 @@ async def test_a_case_of_the_terminal_is_claimed_and_decided_at_the_desk(
 ) -> None:
     async with both(database, monkeypatch) as client:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
-        desk = somebody(client.app)  # type: ignore[attr-defined]
-        await desk.sign_in(named="kim")
+        desk = await signed_in(client.app)  # type: ignore[attr-defined]
         assert case in (await desk.get("/desk/queue")).response.text
         claimed = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert claimed.status_code == 200, claimed.text
@@ -90,7 +87,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         shown = await get_json(client, f"/v1/cases/{case}")
         assert shown["claim"]["by"] == "kim"
         late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
-        assert (late.status_code, "kim is reviewing this" in late.text) == (409, True)
+        check_refusal(late, 409, "kim is reviewing this")
         own = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert own.status_code == 200, own.text
         await ran("review", "claim", case, "--release", reviewer="kim")
@@ -103,7 +100,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         assert len(shown["record"]["trials"]) == 1
         assert shown["question"] is None
         late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
-        assert (late.status_code, "was decided already: accept by kim" in late.text) == (409, True)
+        check_refusal(late, 409, "was decided already: accept by kim")
     async with opened(database) as store:
         assert (await verify(store)).fault is None
         kinds = [row["kind"] for row in await page(store, subject=case)]
@@ -154,32 +151,21 @@ def as_old_docket(folder: Path) -> None:
         file.unlink()
 
 
-async def test_the_docket_of_an_earlier_release_is_taken_over() -> None:
+@pytest.mark.parametrize("by_service", [False, True])
+async def test_the_docket_of_an_earlier_release_is_taken_over(by_service: bool) -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         as_old_docket(folder)
         calls = len(server.requests)
+        if by_service:
+            async with serving(f"sqlite:///{folder / 'service.sqlite'}"):
+                assert not (folder / "cases.sqlite").exists()
         [entry] = await listed()
         assert (entry["thread"], entry["status"], entry["court"]) == (case, "pending", "Religious")
         assert not (folder / "cases.sqlite").exists()
         done = json.loads(await ran("review", "decide", case, "--accept", "--json", reviewer="kim"))
         assert (done["outcome"], len(server.requests)) == ("verdict", calls)
-
-
-async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_starts() -> None:
-    folder = Path(os.environ["TRIBUNAL_DATA"])
-    async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
-        case = json.loads(await ran(*JUDGE, ends=5))["thread"]
-        as_old_docket(folder)
-        calls = len(server.requests)
-        async with serving(f"sqlite:///{folder / 'service.sqlite'}") as client:
-            assert not (folder / "cases.sqlite").exists()
-            desk = somebody(client.app)  # type: ignore[attr-defined]
-            await desk.sign_in(named="kim")
-            assert case in (await desk.get("/desk/queue")).response.text
-            done = await client.post(f"/v1/cases/{case}/decision?wait=60", json={"action": "accept", "reviewer": "kim"})
-            assert (done.json()["outcome"], len(server.requests)) == ("verdict", calls)
 
 
 @pytest.mark.long
@@ -210,7 +196,7 @@ async def test_second_opinions_are_sought_of_cases_decided_at_the_terminal(
         assert len(sought) == share
         for each in sought:
             claim = await client.post(f"/v1/second-opinions/{each['id']}/claim", json={"reviewer": "lee"})
-            assert (claim.status_code, "who decided this case" in claim.text) == (409, True), "the same person"
+            check_refusal(claim, 409, "who decided this case")
             shown = await get_json(client, f"/v1/second-opinions/{each['id']}", "shown")
             assert shown["post"]["text"] == "post-words"
 
@@ -225,20 +211,6 @@ async def test_a_case_that_is_not_kept_waits_in_the_database_that_is_named(
         assert (entry["thread"], entry["status"]) == (case, "pending")
 
 
-async def test_the_terminal_names_the_command_that_decides_a_case(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with both(database, monkeypatch):
-        done = await asyncio.to_thread(CliRunner().invoke, app, JUDGE[:-1])
-        [entry] = await listed()
-        named = f"tribunal review decide {entry['thread']} --accept"
-        assert (done.exit_code, named in done.stderr) == (5, True), done.output
-        shown = await asyncio.to_thread(CliRunner().invoke, app, ["review", "show", entry["thread"]])
-        assert named in shown.stderr
-        await ran(*named.split()[1:])
-        assert await listed() == []
-
-
 async def test_what_is_no_docket_of_an_earlier_release_is_refused_in_a_line() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir()
@@ -247,33 +219,3 @@ async def test_what_is_no_docket_of_an_earlier_release_is_refused_in_a_line() ->
     assert "the docket of an earlier release can't be taken over" in told
     assert told.count("\n") == 1
     assert (folder / "cases.sqlite").exists()
-
-
-def test_a_database_of_the_release_before_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tribunal.store.engine import upgrade
-    from tribunal.store.tables import VERSION
-
-    address, file = f"sqlite:///{tmp_path / 'old.sqlite'}", tmp_path / "old.sqlite"
-    upgrade(address)
-    made = MagicMock()
-    for later in ("0003_what_a_service_promises", "0004_authors_of_posts", "0005_what_the_queue_is_filtered_by"):
-        added = import_module(f"tribunal.store.migrations.versions.{later}")
-        monkeypatch.setattr(added, "op", made)
-        added.upgrade()
-    with sqlite3.connect(file) as old:
-        for index in made.create_index.call_args_list:
-            old.execute(f"DROP INDEX {index.args[0]}")
-        for table in made.create_table.call_args_list:
-            old.execute(f"DROP TABLE {table.args[0]}")
-        for table, column in (each.args for each in made.add_column.call_args_list):
-            old.execute(f"ALTER TABLE {table} DROP COLUMN {column.name}")
-        old.execute("ALTER TABLE cases DROP COLUMN words")
-        old.execute("UPDATE alembic_version SET version_num = '0001'")
-    old.close()
-    assert upgrade(address) == VERSION
-    with sqlite3.connect(file) as new:
-        assert "words" in [row[1] for row in new.execute("PRAGMA table_info(cases)")]
-        assert "held_for" in [row[1] for row in new.execute("PRAGMA table_info(batches)")]
-    new.close()

@@ -151,39 +151,27 @@ async def test_the_map_of_a_fitted_threshold_calibrates_the_score(tmp_path: Path
             assert case["record"]["confidence"] == 0.9  # as it was stated
 
 
-async def test_a_dismissal_is_calibrated_too(tmp_path: Path) -> None:
-    policy = await policy_in_force(Context().policy)
-    file = tmp_path / "threshold.json"
+async def test_a_dismissal_is_scored_by_the_verdict_or_by_the_fitted_file(tmp_path: Path) -> None:
+    policy, file = await policy_in_force(Context().policy), tmp_path / "threshold.json"
     fitted = {
         "threshold": 0.5, "agreement": 0.9, "level": 0.9, "coverage": 1.0, "n_fit": 100, "graph": "arcade",
         "scheme": "fine", "models": {"model": "openai:scripted"}, "policy": policy.sha, "fitted_from": "run",
         "at": "2026-01-01T00:00:00+00:00", "hate_without_confidence": {"harmless": 0.04},
     }  # fmt: skip
     file.write_text(json.dumps(fitted))
-    async with (
-        ScriptedServer(court_script(implicit=False)) as server,
-        deciding(server, sqlite(tmp_path), settings={"threshold_file": str(file)}) as url,
-        httpx.AsyncClient(base_url=url, timeout=60) as client,
-    ):
-        body = {"comment": {"text": "Good morning!"}, "requestedAttributes": {"HATE_SPEECH": {}}}
-        got = await client.post("/v1alpha1/comments:analyze", json=body)
-        assert got.json()["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.04
-        assert got.headers["Tribunal-Score"] == "calibrated"
-        [case] = await cases_at(url)
-        assert (case["record"]["probability"], case["record"]["probability_from"]) == (0.04, "calibrated")
-
-
-async def test_a_post_that_is_dismissed_has_the_verdict_as_its_score(tmp_path: Path) -> None:
-    async with (
-        ScriptedServer(court_script(implicit=False)) as server,
-        deciding(server, sqlite(tmp_path)) as url,
-        httpx.AsyncClient(base_url=url, timeout=60) as client,
-    ):
-        body = {"comment": {"text": "Good morning!"}, "requestedAttributes": {"HATE_SPEECH": {}}}
-        got = await client.post("/v1alpha1/comments:analyze", json=body)
-        assert got.json()["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.0
-        said = [got.headers[f"tribunal-{name}"] for name in ("score", "uncertain", "rehearsed")]
-        assert said == ["verdict", "false", "false"]
+    for settings, score, kind in (({}, 0.0, "verdict"), ({"threshold_file": str(file)}, 0.04, "calibrated")):
+        async with (
+            ScriptedServer(court_script(implicit=False)) as server,
+            deciding(server, sqlite(tmp_path / kind), settings=settings) as url,
+            httpx.AsyncClient(base_url=url, timeout=60) as client,
+        ):
+            body = {"comment": {"text": "Good morning!"}, "requestedAttributes": {"HATE_SPEECH": {}}}
+            got = await client.post("/v1alpha1/comments:analyze", json=body)
+            assert got.json()["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == score
+            said = [got.headers[f"tribunal-{name}"] for name in ("score", "uncertain", "rehearsed")]
+            assert said == [kind, "false", "false"]
+            record = (await cases_at(url))[0]["record"]
+    assert (record["probability"], record["probability_from"]) == (0.04, "calibrated")
 
 
 async def test_spans_are_what_cues_quote_in_utf_16(tmp_path: Path) -> None:
@@ -285,13 +273,11 @@ async def test_what_takes_too_long_is_found_by_the_same_request(tmp_path: Path) 
         assert [part(request) for request in server.requests].count("judge") == 1
 
 
-async def test_nothing_is_learnt_from_suggested_scores(tmp_path: Path) -> None:
+async def test_what_there_is_none_of_is_said_in_googles_form(tmp_path: Path) -> None:
     async with listening(sqlite(tmp_path)) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        built = await asyncio.to_thread(build, url)
-        assert not hasattr(built.comments(), "suggestscore")
-        got = await client.post("/v1alpha1/comments:suggestscore", json={})
-        assert (got.status_code, got.json()["error"]["status"]) == (501, "UNIMPLEMENTED")
-        got = await client.get("/v1alpha1/comments:analyze")
-        assert (got.status_code, got.json()["error"]["code"], got.headers["allow"]) == (405, 405, "POST")
-        got = await client.get("/$discovery/rest", params={"version": "v2"})
-        assert (got.status_code, got.json()["error"]["status"]) == (404, "NOT_FOUND")
+        for method, path, status in (
+            ("POST", "/v1alpha1/comments:suggestscore", 501), ("GET", "/v1alpha1/comments:analyze", 405),
+            ("GET", "/$discovery/rest?version=v2", 404),
+        ):  # fmt: skip
+            got = await client.request(method, path, json={})
+            assert (got.status_code, got.json()["error"]["code"]) == (status, status)

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from tests.court import court_script
 from tests.doubles import Reply
 from tests.openai_server import OpenAIServer
-from tests.service.decided_here import courtroom, decided, run
+from tests.service.conftest import check_exit
+from tests.service.decided_here import courtroom, decided, ran, run
 from tribunal.commands import app
 from tribunal.eval.measures.fit_reviewed import fit_reviewed
 from tribunal.eval.measures.risk_control import AgreementPromise
@@ -29,8 +30,7 @@ async def exported(database: str, out: Path, *categories: str | None) -> list[st
             await decided(client, category, text=f"post number {place}", post_id=f"p{place}")
             for place, category in enumerate(categories)
         ]
-    done = await run("review", "export", "--out", str(out), "--database", database)
-    assert done.exit_code == 0, done.output
+    await ran("review", "export", "--out", str(out), "--database", database)
     return made
 
 
@@ -55,7 +55,7 @@ async def test_a_policy_says_which_verdicts_would_change(database: str, tmp_path
         assert "about 12 calls" in unasked.output
         assert "give --yes" in unasked.output
         declined = await asyncio.to_thread(CliRunner().invoke, app, list(asked), input="n\n")
-        assert (declined.exit_code, "nothing was spent" in declined.output) == (2, True)
+        check_exit(declined, 2, "nothing was spent")
         assert server.requests == [], "nothing is spent before somebody says so"
         done = await asyncio.to_thread(CliRunner().invoke, app, list(asked), input="y\n")
         assert done.exit_code == 0, done.output
@@ -96,19 +96,6 @@ async def test_where_every_post_fails_nothing_is_said_of_what_would_change(sqlit
     assert "all 2 posts failed; first failure: " in done.output
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("id,text,label\na,hello,hate\n", "has no column category"),
-        ("id,text\na,hello\n", "has no column label"),
-    ],
-)
-def test_a_file_that_is_no_export(tmp_path: Path, rows: str, said: str) -> None:
-    (tmp_path / "other.csv").write_text(rows)
-    done = CliRunner().invoke(app, ["policy", "try", "h-vli", "--on", str(tmp_path / "other.csv")])
-    assert (done.exit_code, said in done.output) == (2, True), done.output
-
-
 def words(place: int) -> str:
     """A text like no other."""
     letters = random.Random(place)
@@ -133,8 +120,7 @@ def reviewed(path: Path, count: int, **more: Any) -> Path:
 
 async def test_a_threshold_is_fitted_on_what_people_decided(tmp_path: Path) -> None:
     out = tmp_path / "threshold.json"
-    done = await run("fit", str(reviewed(tmp_path / "month.jsonl", 1000)), "--out", str(out))
-    assert done.exit_code == 0, done.output
+    done = await ran("fit", str(reviewed(tmp_path / "month.jsonl", 1000)), "--out", str(out))
     assert "a selected sample" in done.output
     held = json.loads(out.read_text())
     assert 0.45 <= held["threshold"] <= 0.6
@@ -145,20 +131,16 @@ async def test_a_threshold_is_fitted_on_what_people_decided(tmp_path: Path) -> N
         done = await run("fit", str(tmp_path / "month.jsonl"), "--out", str(out), *options)
         assert (done.exit_code, json.loads(out.read_text())["attempt"]) == (0, attempt), done.output
     few = await run("fit", str(reviewed(tmp_path / "few.jsonl", 10)), "--out", str(out))
-    assert (few.exit_code, "no threshold shows it" in few.output) == (2, True), few.output
+    check_exit(few, 2, "no threshold shows it")
 
 
 async def test_a_threshold_is_of_one_policy_and_of_real_models(tmp_path: Path) -> None:
     two = reviewed(tmp_path / "two.jsonl", 400)
     with two.open("a") as file:
         file.write(reviewed(tmp_path / "other.jsonl", 401, policy_sha="ffff").read_text().splitlines()[-1] + "\n")
-    mixed = await run("fit", str(two))
-    assert mixed.exit_code == 2
-    assert "policy_sha: 0123456789abcdef (400), ffff (1); choose with --policy-sha" in mixed.output
-    chosen = await run("fit", str(two), "--policy-sha", "0123456789abcdef", "--agreement", "0.8")
-    assert chosen.exit_code == 0, chosen.output
-    rules = await run("fit", str(reviewed(tmp_path / "rules.jsonl", 100, rehearsed=True)))
-    assert (rules.exit_code, "the rehearsal model took part" in rules.output) == (2, True)
+    check_exit(await run("fit", str(two)), 2, "choose with --policy-sha")
+    await ran("fit", str(two), "--policy-sha", "0123456789abcdef", "--agreement", "0.8")
+    check_exit(await run("fit", str(reviewed(tmp_path / "rules.jsonl", 100, rehearsed=True))), 2, "rehearsal model")
 
 
 async def test_fits_on_cases_of_another_time_are_no_further_tries(
@@ -184,4 +166,4 @@ async def test_a_threshold_from_the_database(database: str, tmp_path: Path) -> N
         in done.output
     )
     both = await run("fit", "--reviewed", str(tmp_path / "month.csv"))
-    assert (both.exit_code, "one of them" in both.output) == (2, True)
+    check_exit(both, 2, "one of them")

@@ -9,15 +9,15 @@ import pytest
 
 from tests.court import part
 from tests.decided import held_by
-from tests.service.decided_here import courtroom, decided, run
+from tests.service.conftest import check_refusal
+from tests.service.decided_here import courtroom, decided, ran, run
 from tribunal.retrievers.precedents.store import precedents_folder
 
 PLANTS, PEOPLE = "The weeds of our garden are back again.", "Those people are weeds in our garden."
 
 
 async def built(database: str, *more: str) -> Any:
-    done = await run("precedents", "build", "ours", "--from", "database", "--database", database, "--json", *more)
-    assert done.exit_code == 0, done.output
+    done = await ran("precedents", "build", "ours", "--from", "database", "--database", database, "--json", *more)
     return json.loads(done.stdout)
 
 
@@ -45,7 +45,7 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
         assert not any(name in held_by(precedents_folder() / "ours") for name in (b"kim (", b"lee (", b"user-7"))
         # What people decided is the operator's, who says whether a client may have it shown.
         refused = await client.post("/v1/judge", json={"text": PLANTS, "graph": "tribunal", "settings": COURT})
-        assert (refused.status_code, "TRIBUNAL_ALLOW=precedents" in refused.text) == (400, True), refused.text
+        check_refusal(refused, 400, "TRIBUNAL_ALLOW=precedents")
         monkeypatch.setenv("TRIBUNAL_ALLOW", "precedents=ours")
         # The next post is shown both, and its record holds the words of neither.
         server.requests.clear()
@@ -57,13 +57,11 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
         assert {each["case"] for each in record["precedents"]} == {changed, accepted}
         assert PLANTS not in json.dumps(record)
         assert (await built(database))["added"] == 1
-        forgotten = await run("cases", "forget", "--case", changed, "--yes", "--database", database)
-        assert forgotten.exit_code == 0, forgotten.output
+        await ran("cases", "forget", "--case", changed, "--yes", "--database", database)
         assert PLANTS.encode() not in held_by(precedents_folder() / "ours")
         assert json.loads((await run("precedents", "show", "ours", "--json")).stdout)["rows"] == 2
         # What is exported is a source, too.
-        out = await run("review", "export", "--out", "decided.parquet", "--database", database)
-        assert out.exit_code == 0, out.output
+        await ran("review", "export", "--out", "decided.parquet", "--database", database)
         words = ("precedents", "build", "exported", "--from", "decided.parquet", "--json")
         exported = json.loads((await run(*words)).stdout)
         assert (exported["rows"], exported["sources"][0]["name"]) == (2, "decided.parquet")

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import get_json, opened, serving
-from tests.service.decided_here import contested, courtroom, decided, judged, run
+from tests.service.conftest import get_json, opened, serving, write
+from tests.service.decided_here import contested, courtroom, decided, judged, ran
 from tribunal.cases.retirement import is_alone
 from tribunal.store.audit import page
 from tribunal.store.tables import (
@@ -99,8 +99,7 @@ async def test_old_cases_go_whole_and_those_that_are_still_needed_stay(database:
         told = [parse_json(entry["details"]) for entry in await page(store, kind="cases.retired")]
     assert {each for entry in told for each in entry["ids"]} == old | rows
     assert {entry["rule"] for entry in told} == {"all"}
-    verified = await run("audit", "verify", "--database", database)
-    assert verified.exit_code == 0, verified.output
+    await ran("audit", "verify", "--database", database)
 
 
 @pytest.mark.long
@@ -190,8 +189,7 @@ async def test_a_request_is_never_answered_by_a_case_that_is_gone(database: str)
     async with serving(database, **REHEARSED) as client:
         gone = (await client.post("/v1/judge?wait=60", **asked)).headers["tribunal-case"]
     await made_older(database, 2)
-    async with opened(database) as store, store.transaction() as connection:
-        await connection.execute(update(idempotency).values(created=idempotency.c.created - 2 * DAY))
+    await write(database, update(idempotency).values(created=idempotency.c.created - 2 * DAY))
     async with serving(database, retain_dismissed="1d", **REHEARSED) as client:
         await without(client, gone)
         again = await client.post("/v1/judge?wait=60", **asked)

@@ -12,7 +12,7 @@ from tests.doubles import Fault, Reply, Request
 from tests.openai_server import OpenAIServer
 from tests.service.batched import ended as batch_ended
 from tests.service.batched import posts, sent
-from tests.service.conftest import opened, serving
+from tests.service.conftest import check_exit, check_refusal, opened, serving
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_service import ended
@@ -52,7 +52,7 @@ async def test_a_failure_is_tried_anew_and_told_of(database: str) -> None:
         assert (await ended(client, at))["record"]["outcome"] == "verdict"
         assert len(await receiver.wait(2)) == 2
         refused = await client.post(f"{at}/retry")
-        assert (refused.status_code, "ended in a verdict" in refused.text) == (409, True)
+        check_refusal(refused, 409, "ended in a verdict")
         log = await page(store, subject=at.rpartition("/")[2], limit=100)
         assert [each["kind"] for each in log][-2:] == ["case.retried", "case.decided"]
         assert (await check_records(store)).faults == []
@@ -72,7 +72,7 @@ async def test_who_may_and_what_can_be_tried_anew(database: str) -> None:
         await client.delete(f"{erased}/words", headers=admin)
         for address, words in ((unkept, "weren't kept"), (erased, "were erased")):
             got = await client.post(f"{address}/retry", headers=own)
-            assert (got.status_code, words in got.text) == (409, True), got.text
+            check_refusal(got, 409, words)
         assert (await client.post(f"{at}/retry", headers=other)).status_code == 404
         for who in (own, lead):
             assert (await client.post(f"{at}/retry", headers=who)).status_code == 202
@@ -98,10 +98,10 @@ async def test_the_terminal_tries_a_case_anew(database: str) -> None:
         got = await client.post("/v1/judge?wait=60", json=POST)
         case, model.well = got.headers["tribunal-case"], True
         ran = await _run("cases", "retry", case, "--database", database)
-        assert (ran.exit_code, "queued" in ran.output) == (0, True), ran.output
+        check_exit(ran, 0, "queued")
         assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] == "verdict"
         refused = await _run("cases", "retry", case, "--database", database)
-        assert (refused.exit_code, "ended in a verdict" in refused.output) == (2, True)
+        check_exit(refused, 2, "ended in a verdict")
 
 
 async def _run(*arguments: str) -> Any:

@@ -13,7 +13,7 @@ from PIL import Image
 from sqlalchemy import select, update
 
 from tests.service.conftest import opened
-from tests.service.decided_here import contested, courtroom, decided, judged, run
+from tests.service.decided_here import contested, courtroom, decided, judged, ran, run
 from tribunal.eval.datasets import open_dataset
 from tribunal.store.audit import page, verify
 from tribunal.store.tables import cases
@@ -37,12 +37,10 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
         post = (await connection.execute(select(cases.c.post).where(cases.c.id == agreed))).scalar_one()
         half = {**post, "text": "post-two 좋은 \ud83d"}  # half a pair of surrogates, as JSON can hold it
         await connection.execute(update(cases).where(cases.c.id == agreed).values(post=half))
-    erased = await run("cases", "forget", "--case", gone, "--yes", "--database", database)
-    assert erased.exit_code == 0, erased.output
+    await ran("cases", "forget", "--case", gone, "--yes", "--database", database)
     for form in ("jsonl", "csv", "parquet"):
         out = tmp_path / f"month.{form}"
-        done = await run("review", "export", "--out", str(out), "--database", database, "--json")
-        assert done.exit_code == 0, done.output
+        done = await ran("review", "export", "--out", str(out), "--database", database, "--json")
         assert json.loads(done.stdout) == {
             "out": str(out), "rows": 3, "left_out": {"erased, or never kept": 1}, "images_lost": 0,
         }  # fmt: skip
@@ -63,11 +61,10 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
         assert (third.id, third.gold and third.gold.positive) == (won, False)
         assert (told["action"], told["category"], told["court_category"]) == ("reversed", "NotHate", "Religious")
         assert "kim" not in out.read_bytes().decode("latin-1"), "no reviewer is named"
-    evaluated = await run(
+    evaluated = await ran(
         "eval", "--dataset", "table", "--data", str(tmp_path / "month.parquet"), "--out", str(tmp_path / "run"),
         "--graph", "baseline", "--model", "rehearsal", "--json",
     )  # fmt: skip
-    assert evaluated.exit_code == 0, evaluated.output
     assert json.loads(evaluated.stdout)["done"] == 3
     async with opened(database) as store:
         assert (await verify(store)).fault is None
@@ -80,8 +77,7 @@ async def test_all_cases_as_parquet(database: str, tmp_path: Path) -> None:
         case = await decided(client, "NotHate", text="post-one", post_id="p1")
         waits = await judged(client, text="post-two")
     out = tmp_path / "cases.parquet"
-    done = await run("cases", "export", "--out", str(out), "--database", database)
-    assert done.exit_code == 0, done.output
+    await ran("cases", "export", "--out", str(out), "--database", database)
     rows = {row["id"]: row for row in pq.read_table(out).to_pylist()}
     assert rows.keys() == {case, waits}
     assert (rows[case]["outcome"], rows[case]["category"], rows[case]["court_category"]) == (
@@ -92,9 +88,3 @@ async def test_all_cases_as_parquet(database: str, tmp_path: Path) -> None:
     assert "text" not in rows[case], "no words without --posts"
     await run("cases", "export", "--out", str(out), "--database", database, "--posts")
     assert {row["text"] for row in pq.read_table(out).to_pylist()} == {"post-one", "post-two"}
-
-
-@pytest.mark.parametrize("name", ["out.txt", "out"])
-async def test_a_format_that_there_is_none_of(sqlite: str, tmp_path: Path, name: str) -> None:
-    done = await run("review", "export", "--out", str(tmp_path / name), "--database", sqlite)
-    assert (done.exit_code, "is none of jsonl, csv, parquet, label-studio" in done.output) == (2, True)

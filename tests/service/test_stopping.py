@@ -6,8 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -115,24 +113,6 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         service.signal(signal.SIGTERM)
         assert await service.process.wait() == 0
     assert await statuses(database) == {case["id"]: 1}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("workers", ["1", "2"])
-async def test_what_cannot_start_says_so_in_one_line(tmp_path: Path, workers: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        wrong = ["--port", port] if workers == "1" else ["--port", "0", "--host", "0.0.0.0"]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tribunal", "serve", "--workers", workers, "--log-level", "error", *wrong),
-            env={**os.environ, "TRIBUNAL_DATA": str(tmp_path)},
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, said = await process.communicate()
-    says = f"port: 127.0.0.1:{port}: Address already in use" if workers == "1" else "host: 0.0.0.0: others could reach"
-    assert process.returncode == 2, said
-    assert said.decode().startswith(f"tribunal: error: {says}"), said
-    assert said.count(b"\n") == 1, said
 
 
 @pytest.mark.slow

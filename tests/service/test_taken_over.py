@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import tribunal
 from tests.openai_server import OpenAIServer
-from tests.service.at_desk import somebody
+from tests.service.at_desk import signed_in
 from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import courtroom, judged
 from tribunal.cases.case_store import CaseStore
@@ -95,8 +95,7 @@ async def test_a_claim_that_is_dated_far_ahead_holds_no_case(database: str) -> N
                 ahead = update(cases).where(cases.c.id == case)
                 await connection.execute(ahead.values(claimed_until=time.time() + 365 * 86_400.0))
             assert await get_json(client, f"/v1/cases/{case}", "claim") is None
-            desk = somebody(client.app)  # type: ignore[attr-defined]
-            await desk.sign_in(named="lee")
+            desk = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
             assert "Unassigned" in (await desk.get("/desk/queue")).response.text
             assert (await waiting.claim(case, "lee", 60.0))["claimed_by"] == "lee"
 

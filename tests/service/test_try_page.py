@@ -12,8 +12,8 @@ import pytest
 
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
-from tests.service.at_desk import HERE, Page
-from tests.service.conftest import get_json, serving
+from tests.service.at_desk import Page
+from tests.service.conftest import check_refusal, get_json, serving
 from tests.service.live import deciding, key_of, listening
 from tests.service.live import sqlite as made
 from tribunal.calls import DEMO_NOTICE
@@ -36,8 +36,8 @@ async def test_the_page_offers_graphs_policies_and_models(database: str) -> None
         got = await client.get("/try")
         page = Page(got)
         assert (page.heading, page.tree.get_element_by_id("graph").value) == ("Try it", "arcade")
-        assert {"tribunal", "predict"} <= set(page.tree.xpath("//select[@id='graph']/option/@value"))
-        assert {"h-vli", "sarcasm"} <= set(page.tree.xpath("//select[@id='policy']/option/@value"))
+        for field, offered in (("graph", "predict"), ("policy", "h-vli")):
+            assert offered in page.tree.xpath(f"//select[@id='{field}']/option/@value")
         assert "rehearsal:court" in page.tree.xpath("//datalist/option/@value")
         assert DEMO_NOTICE in page.words
         allowed = got.headers["content-security-policy"]
@@ -58,14 +58,7 @@ async def test_a_trial_is_told_with_the_marks_in_the_post_and_its_page_is_had(da
         assert any("weeds" in each["text"] for each in marks["segments"] if each["cues"])
         assert told[-1]["banners"][0] == DEMO_NOTICE
         page = await client.get(f"/v1/cases/{told[0]['id']}/explanation?format=html")
-        assert (page.status_code, "weeds" in page.text) == (200, True)
-
-
-async def test_hidden_characters_are_shown_and_links_of_no_web_are_none(database: str) -> None:
-    async with serving(database, graph="arcade") as client:
-        told = events_of(await client.post("/try", json={"text": f"\u202e{WEEDS}"}))
-        assert "[U+202E]" in "".join(each["text"] for each in told[-1]["segments"])
-        assert "\u202e" not in json.dumps(told, ensure_ascii=False)
+        check_refusal(page, 200, "weeds")
 
 
 async def test_a_tried_post_waits_for_no_moderator(database: str) -> None:
@@ -78,34 +71,18 @@ async def test_a_tried_post_waits_for_no_moderator(database: str) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({}, "text: there is neither text nor image; give one"),
-        ({"text": "a", "graph": "none"}, "graph: none: there is none; they are "),
-        (
-            {"text": "a", "settings": {"model": "openai:gpt-5"}},
-            "model: 'openai:gpt-5': a client of this server may not",
-        ),
         (
             {"text": "a", "settings": {"policy": "/etc/passwd"}},
             "policy: '/etc/passwd': a client of this server may not",
         ),
-        ({"text": "a", "image": "data:image/png;base64,aGVsbG8="}, "image: "),
         ({"text": "a", "image": "/etc/passwd"}, "image: '/etc/passwd': an agent may not name a file of this machine"),
         ({"text": "a", "keep": False}, "keep: false: a trial that is to be seen is kept; leave it out"),
-        ({"text": "a", "wait": 1}, "wait: isn't known here"),
     ],
 )
 async def test_what_is_wrong_is_named_with_the_way_out(body: JSON, says: str, tmp_path: Path) -> None:
     async with serving(made(tmp_path)) as client:
         status, message = error_of(await client.post("/try", json=body))
         assert (status, message.startswith(says)) == (400, True), message
-
-
-async def test_a_post_may_be_as_large_as_for_judge(tmp_path: Path) -> None:
-    async with serving(made(tmp_path), most_body=2_000_000, graph="baseline") as client:
-        whole = await client.post("/try", json={"text": "a" * 900_000, "image": "a" * 500_000})
-        assert error_of(whole)[0] == 400  # it was read: the image is none
-        status, message = error_of(await client.post("/try", json={"text": "a" * 2_000_001}))
-        assert (status, "2,000,000 bytes (most_body)" in message) == (413, True)
 
 
 async def test_the_key_rules_are_those_of_judge(database: str) -> None:
@@ -121,20 +98,6 @@ async def test_the_key_rules_are_those_of_judge(database: str) -> None:
         for key, status in ((judge, 200), (other, 404)):
             got = await client.get(f"/v1/cases/{case}/explanation", headers={"X-API-Key": key})
             assert got.status_code == status
-
-
-async def test_another_site_s_page_starts_nothing(tmp_path: Path) -> None:
-    async with serving(made(tmp_path), graph="baseline") as client:
-        for headers in ({"Origin": "https://elsewhere.example"}, {"Sec-Fetch-Site": "cross-site"}):
-            got = await client.post("/try", json={"text": "a"}, headers=headers)
-            assert error_of(got)[0] == 403
-            got = await client.post("/try", files={"text": (None, "a")}, headers=headers)
-            assert error_of(got)[0] == 403
-        assert await get_json(client, "/v1/cases", "cases") == []
-        got = await client.post("/try", json={"text": "Good morning!"}, headers={"Origin": HERE})
-        assert events_of(got)[-1]["event"] == "end"
-        elsewhere = await client.post("/try", json={"text": "a"}, headers={"Host": "pointed-here.example"})
-        assert elsewhere.status_code == 401
 
 
 async def test_a_web_page_can_t_spend_what_needs_no_key_here(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from tests.service.at_desk import ALL, post, somebody
-from tests.service.conftest import get_json, opened, serving
+from tests.service.at_desk import ALL, post, signed_in
+from tests.service.conftest import check_refusal, get_json, opened, serving
 from tests.service.decided_here import run
 from tests.service.live import key_of
 from tribunal.schema import JSON
@@ -30,9 +30,8 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         hook = {"url": "https://example.org/hook", "events": ["case.decided", "case.pending"]}
         assert (await one.post("/v1/webhooks", json=hook)).status_code == 201
         case = await post(one, "one: a post", post_id="p-1")
-        kim, lee = somebody(one.app), somebody(other.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
-        await lee.sign_in(named="lee")
+        kim = await signed_in(one.app)  # type: ignore[attr-defined]
+        lee = await signed_in(other.app, named="lee")  # type: ignore[attr-defined]
         await kim.send(at="/next")
         done = await kim.send("change", at="/cases/", category="NotHate", note="a misclick")
         assert (done.said, "Undo" in done.words) == (f"Changed {case['id']} to NotHate.", True)
@@ -45,7 +44,7 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         refused = await lee.client.post(
             "/desk/undo", data={"csrf": csrf_of(lee.page), "cases": case["id"]}, headers={"Origin": "http://127.0.0.1"}
         )
-        assert (refused.status_code, "too late to undo" in refused.text) == (409, True)
+        check_refusal(refused, 409, "too late to undo")
         undone = await kim.send(at="/undo")
         assert (kim.case, undone.said) == (case["id"], f"Undone. {case['id']} waits for you again.")
         assert "You are reviewing this (15 min left)" in undone.words
@@ -64,15 +63,13 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
 async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database: str) -> None:
     async with serving(database, **KEPT) as client:
         case = await post(client, "one: a post", post_id="p-1")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         await kim.send("change", at="/cases/", category="NotHate", note="a quotation")
         at = (await case_at(client, case["id"]))["held_until"] - KEPT["desk_undo"]
     async with serving(database, **KEPT) as client, opened(database) as store:
-        kim = somebody(client.app)  # type: ignore[attr-defined]
         assert (await case_at(client, case["id"]))["status"] == "queued"
-        await kim.sign_in(named="kim")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
         page = await kim.get(f"/desk/cases/{case['id']}")
         assert "You can undo this for" in page.words
         told = await run("review", "decide", case["id"], "--accept", "--database", database)
@@ -93,8 +90,7 @@ async def test_what_a_key_s_budget_had_reserved_is_given_back(sqlite: str, actio
         reviewer = await key_of(sqlite, "review")
         case = await post(client, "one: a post", key)
         before = await get_json(client, "/v1/usage", headers={"X-API-Key": key})
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(reviewer, named="kim")
+        kim = await signed_in(client.app, reviewer, named="kim")  # type: ignore[attr-defined]
         await kim.send(at="/next")
         await kim.send(action, at="/cases/", question="is it a quotation?" if action == "ask" else "")
         await kim.send(at="/undo")

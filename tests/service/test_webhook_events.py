@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from tests.court import court_script
 from tests.doubles import Fault, ScriptedServer
-from tests.service.at_desk import somebody
+from tests.service.at_desk import signed_in
 from tests.service.conftest import opened, serving
 from tests.service.decided_here import UNSURE, contested, courtroom, judged
 from tests.service.live import key_of
@@ -31,8 +31,7 @@ async def test_an_escalation_an_appeal_and_a_failure_are_reported(database: str)
         hook = (await client.post("/v1/webhooks", json={"url": receiver.url, "events": EVENTS})).json()
         assert sorted(hook["events"]) == sorted(EVENTS)
         case = await judged(client, text="post-words")
-        kim = somebody(client.app)  # type: ignore[attr-defined]
-        await kim.sign_in(await key_of(database, "review"), "kim")
+        kim = await signed_in(client.app, await key_of(database, "review"), "kim")  # type: ignore[attr-defined]
         await kim.get(f"/desk/cases/{case}")
         await kim.send("escalate", note=NOTE)
         await receiver.wait(1)

@@ -15,13 +15,12 @@ from typer.testing import CliRunner
 
 from tests.service.batched import ended, posts, sent
 from tests.service.command import started
-from tests.service.conftest import get_json, serving
+from tests.service.conftest import check_refusal, get_json, serving
 from tests.service.receiving import Receiver, receiving
 from tribunal import ajudge
 from tribunal.cases import case_store, leases
 from tribunal.cases.outbox import Outbox
 from tribunal.commands import app
-from tribunal.service.replica import keys
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.options import RETRIES
 from tribunal.service.replica.webhooks import DeliveryAnswer, DueMessage, WebhookSender
@@ -259,23 +258,6 @@ async def test_of_the_rows_of_a_batch_that_is_not_kept_no_words_are_told(sqlite:
         assert None not in words[1]
 
 
-async def test_only_an_admin_may(sqlite: str) -> None:
-    store = await Store.open(sqlite)
-    made: dict[str, str] = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
-    webhook_id, _ = await endpoints.add_webhook(store, "https://example.com/")
-    await store.close()
-    routes = [
-        ("GET", "", 200), ("POST", "", 415), ("GET", "/deliveries", 200), ("POST", "/deliveries/msg-0/replay", 404),
-        ("POST", f"/{webhook_id}/enable", 200), ("DELETE", f"/{webhook_id}", 204), ("POST", f"/{webhook_id}/test", 404),
-    ]  # fmt: skip
-    async with serving(sqlite) as client:
-        for method, path, status in routes:
-            for scope, key in {"": "", **made}.items():
-                headers = {"X-API-Key": key} if key else {}
-                got = await client.request(method, f"/v1/webhooks{path}", headers=headers)
-                assert got.status_code == {"": 401, "admin": status}.get(scope, 403), (method, path, scope, got.text)
-
-
 async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "tribunal")  # as loud as the service can be; other libraries' lines: warnings
     async with receiving() as receiver, serving(sqlite, **AT_ONCE) as client:
@@ -295,30 +277,15 @@ async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFix
     assert "whsec_A" not in said[-1]
 
 
-NO_ENDPOINTS: list[tuple[dict[str, Any], str]] = [
-    ({"url": "http://example.com"}, "url: "),
-    ({"url": "ftp://example.com"}, "url: "),
-    ({"url": "https://user:secret@example.com"}, "url: "),
-    ({"url": "https://example.com:99999"}, "url: "),
-    ({"url": "https://"}, "url: "),
-    ({"url": "https://example.com/\u0000"}, "url: "),
-    ({"url": "https://example.com/#there"}, "url: "),
-    ({"url": "https://example.com", "events": ["case.eaten"]}, "events.0: "),
-    ({"url": "https://example.com", "events": []}, "events: "),
-    ({"url": "https://example.com", "secret": "mine"}, "secret: "),
-]
-
-
-async def test_an_endpoint_that_is_none(sqlite: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["http://example.com", "https://user:secret@example.com", "https://", "https://a.example/#b"]
+)
+async def test_an_endpoint_that_is_none(sqlite: str, url: str) -> None:
     async with serving(sqlite) as client:
-        for asked, named in NO_ENDPOINTS:
-            got = await client.post("/v1/webhooks", json=asked)
-            assert (got.status_code, got.json()["error"]["message"].startswith(named)) == (400, True), got.text
-            assert "secret@" not in got.text
+        got = await client.post("/v1/webhooks", json={"url": url})
+        check_refusal(got, 400, "url: ")
+        assert "secret@" not in got.text
         assert await get_json(client, "/v1/webhooks", "webhooks") == []
-        for method, path in (("DELETE", "hook-0"), ("POST", "hook-0/test"), ("POST", "hook-0/enable")):
-            assert (await client.request(method, f"/v1/webhooks/{path}")).status_code == 404
-        assert (await client.delete("/v1/webhooks/%00")).status_code == 400
 
 
 def test_the_schedule_is_that_of_the_specification(caplog: pytest.LogCaptureFixture) -> None:
@@ -378,23 +345,16 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
         secret = (await tribunal("add", receiver.url, "--http", "--event", "case.decided")).strip()
         hook_id, url, *rest = (await tribunal("list")).split()
         assert (url, rest[0], rest[-1]) == (receiver.url, "case.decided", "active")
-        assert secret.startswith("whsec_")
         assert f"{hook_id}: answered 200" in await tribunal("test", hook_id)
         assert receiver.read(0, secret)["type"] == "webhook.test"
-        receiver.answers = [500]
-        assert "answered 500" in await tribunal("test", hook_id, status=1)
         async with serving(sqlite, **AT_ONCE) as client:
             await judged(client)
             dead = await message(client, "dead")
-            line = await tribunal("list", "--failed")
-            assert (line.split()[0], "answered 500" in line) == (dead["id"], True)
+            assert (await tribunal("list", "--failed")).split()[0] == dead["id"]
             receiver.answers = [200]
-            await tribunal("replay", status=2)
-            await tribunal("replay", "msg-0", status=2)
             assert "1 message will be sent again" in await tribunal("replay", "--all")
             await message(client, "delivered")
             assert await tribunal("list", "--failed") == ""
         assert f"{hook_id}: answered 200" in await tribunal("test", hook_id, "--enable")
         await tribunal("remove", hook_id)
-        await tribunal("remove", hook_id, status=2)
         assert await tribunal("list") == ""

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from tests.court import court_script, cue
 from tests.doubles import ScriptedServer
 from tests.service.batched import ended, lines, sent, table
-from tests.service.conftest import get_json, opened, serving
+from tests.service.conftest import check_exit, get_json, opened, serving
 from tests.service.test_checkpoints import COURT
 from tribunal.commands import app
 from tribunal.schema import Record
@@ -210,7 +210,7 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
         (("cases", "forget", "--case", first), "nothing can be asked here; give --yes or --dry-run"),
     ):
         refused = run(*wrong)
-        assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+        check_exit(refused, 2, says)
     assert json.loads(run("cases", "forget", "--older-than", "0", "--dry-run", "--json").stdout) == {
         "cases": 1, "left": 1, "erased": False,
     }  # fmt: skip
@@ -219,7 +219,7 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     done = json.loads(run("cases", "forget", "--post", "p-1", "--yes", "--json").stdout)
     assert done == {"cases": 1, "left": 0, "erased": True, "wiped": True}
     gone = run("review", "show", first)
-    assert (gone.exit_code, "its words were erased" in gone.stderr) == (2, True)
+    check_exit(gone, 2, "its words were erased")
     assert "accept by kim" in gone.stderr
     left = json.loads(run("cases", "show", first, "--json").stdout)
     assert (left["reviewer"], left["category"], left["record"]["explanation"]) == ("kim", "Religious", "")
@@ -230,6 +230,6 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     assert run("review", "decide", second, "--accept").exit_code == 2
     assert on_disk(data) == []
     verified = run("audit", "verify")
-    assert (verified.exit_code, "each follows from the one before" in verified.stdout) == (0, True)
+    check_exit(verified, 0, "each follows from the one before")
     assert "words.erased" in run("audit", "show").stdout
     assert "no such case has any" in run("cases", "forget", "--older-than", "0", "--yes").stdout

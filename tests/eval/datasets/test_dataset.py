@@ -57,11 +57,6 @@ def test_an_unknown_name_is_answered_with_the_near_one(tmp_path: Path) -> None:
         open_dataset("hvli", tmp_path)
 
 
-def test_the_tasks() -> None:
-    other = {"mmsd": "sarcasm", "gossipcop": "misinformation"}
-    assert {name: spec.task for name, spec in DATASETS.items()} == {name: other.get(name, "hate") for name in NAMES}
-
-
 # --------------------------------------------------------------------------------------------------------------- files
 
 
@@ -75,18 +70,6 @@ def test_a_missing_file_is_named_with_where_to_get_it(name: str, tmp_path: Path)
     assert spec.obtain in str(caught.value)
     with pytest.raises(BadInput, match="no such file or folder"):
         open_dataset(name, tmp_path / "nowhere")
-
-
-def test_another_split_that_is_there_is_pointed_out(tmp_path: Path) -> None:
-    memes(tmp_path, meme(1), name="train.jsonl")
-    with pytest.raises(BadInput, match=r"has no dev\.jsonl or dev_seen\.jsonl; .*the folder has the split train"):
-        open_dataset("fhm", tmp_path)
-    assert [post.fields["split"] for post in posts("fhm", tmp_path, split="train")] == ["train"]
-
-
-def test_an_unknown_split_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="split: 'tset': fhm has train, dev, dev-unseen, test, test-unseen"):
-        open_dataset("fhm", tmp_path, split="tset")
 
 
 def test_a_file_may_be_given_and_tells_its_split_by_its_name(tmp_path: Path) -> None:
@@ -103,14 +86,6 @@ def test_the_data_folder_of_a_repository_is_looked_into(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "test_suite_cases.csv").write_text(CASES + "f,1,a,hateful,,,\n", encoding="utf-8")
     assert [post.id for post in posts("hatecheck", tmp_path)] == ["1"]
-
-
-def test_columns_and_labels_are_for_tables(tmp_path: Path) -> None:
-    memes(tmp_path, meme(1))
-    with pytest.raises(BadInput, match="columns: fhm knows its own"):
-        open_dataset("fhm", tmp_path, columns={"text": "tweet"})
-    with pytest.raises(BadInput, match="labels: fhm knows its own"):
-        open_dataset("fhm", tmp_path, labels={"1": "hate"})
 
 
 # ---------------------------------------------------------------------------------------------------------- wrong rows
@@ -162,24 +137,6 @@ def test_images_lie_beside_the_file_or_its_folder(tmp_path: Path) -> None:
     picture(tmp_path, "img/1.png")
     for given in (tmp_path, tmp_path / "data", tmp_path / "data" / "dev.jsonl"):
         assert posts("fhm", given)[0].image == str(tmp_path / "img" / "1.png"), given
-
-
-def test_a_few_missing_images_are_an_error_that_names_the_first(tmp_path: Path) -> None:
-    memes(tmp_path, *(meme(number) for number in range(1, 7)))
-    picture(tmp_path, "img/2.png")
-    named = ", ".join(re.escape(str(tmp_path / f"img/{number}.png")) for number in (1, 3, 4))
-    with pytest.raises(BadInput, match=rf"fhm: 5 of its images are missing: {named}, …; get them from https://"):
-        posts("fhm", tmp_path)
-
-
-def test_where_all_images_are_missing_the_texts_stand_alone_with_one_warning(tmp_path: Path) -> None:
-    memes(tmp_path, meme(1), meme(2), meme(3, text=""), meme(4, label=None))
-    opened = open_dataset("fhm", tmp_path)
-    assert [(post.id, post.image) for post in opened] == [("1", None), ("2", None)]
-    assert opened.skipped == {"neither text nor image": 1, "no label": 1}
-    assert opened.warnings[0] == (
-        f"fhm: none of its 3 images is in {tmp_path}: the posts are judged by their text alone"
-    )
 
 
 @pytest.mark.parametrize("ref", ["../../etc/passwd", "/etc/passwd", "img/../../secret.png", ".."])

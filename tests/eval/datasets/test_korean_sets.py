@@ -11,7 +11,7 @@ import pytest
 from tests.eval.datasets.published import labels, posts, shared, table, written
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
-from tribunal.retrievers.perspectives.perspective import PAPER, find_perspective
+from tribunal.retrievers.perspectives.perspective import PAPER
 
 
 def test_k_haters(tmp_path: Path) -> None:
@@ -98,10 +98,6 @@ def test_unsmile(tmp_path: Path) -> None:
     table(tmp_path / "unsmile_valid_v1.0.tsv", rows, "\t")
     with pytest.raises(BadInput, match=r"unsmile_valid_v1\.0\.tsv row 1: has no column '종교'; it has 문장, "):
         posts("unsmile", tmp_path)
-
-
-def test_the_five_shipped_perspectives_have_the_files_that_the_sets_read() -> None:
-    assert all(find_perspective(name).source for name in PAPER)
 
 
 @pytest.mark.parametrize(

@@ -108,12 +108,6 @@ def test_a_wrong_row_at_the_end_is_found_before_the_first_post(tmp_path: Path) -
         choose_samples(open_dataset("table", tmp_path / "t.csv"), samples=1)
 
 
-def test_warnings_come_with_the_plan(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("text,label\na,1\nb,\n", encoding="utf-8")
-    plan = choose_samples(open_dataset("table", tmp_path / "t.csv"))
-    assert plan.warnings == ("table: 1 rows were left out: no label 1",)
-
-
 def test_files_that_change_underneath_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text\n" + "a\n" * 1100, encoding="utf-8")
     plan = choose_samples(open_dataset("table", tmp_path / "t.csv"), samples=1050)
@@ -148,11 +142,6 @@ def test_fewer_of_a_balanced_sample_are_among_more(tmp_path: Path) -> None:
     held = dataset(tmp_path, patterned(p000=60, p111=60, p011=60, p101=60, p110=3, p001=9))
     chosen = [set(ids(choose_samples(held, samples=count, balance="pattern", seed=4))) for count in range(1, 120)]
     assert all(one < other for one, other in itertools.pairwise(chosen))
-
-
-def test_too_few_over_all_patterns(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"samples: 9: too many for table \(all\), which has 8 \(5 000, 3 110\)"):
-        choose_samples(dataset(tmp_path, patterned(p000=5, p110=3)), samples=9, balance="pattern")
 
 
 @given(counts=st.lists(st.integers(0, 12), min_size=8, max_size=8), samples=st.integers(1, 60), seed=st.integers())
@@ -252,14 +241,6 @@ def test_ghc_takes_the_implicit_hate(tmp_path: Path) -> None:
     assert Counter((post.gold, post.fields["implicit"]) for post in found) == {(HATE, True): 252, (NOT, False): 252}
     with pytest.raises(BadInput, match=r"252 implicit hate, 252 not hate: .* has 251 implicit hate, "):
         choose_samples(dataset(tmp_path, posts[:1255], "ghc"), protocol="paper")
-
-
-@pytest.mark.parametrize(("name", "each"), [("4chan", 704), ("kold", 200), ("kodoli", 200)])
-def test_as_many_hate_as_not(tmp_path: Path, name: str, each: int) -> None:
-    found = choose_samples(
-        dataset(tmp_path, numbered(3000, gold=(HATE, NOT, NOT, NOT)), name), protocol="paper", seed=5
-    )
-    assert Counter(post.gold for post in found) == {HATE: each, NOT: each}
 
 
 def test_the_papers_seed_stands_above_the_callers(tmp_path: Path) -> None:

@@ -145,11 +145,6 @@ def test_a_wrong_label_is_named_with_what_is_expected(tmp_path: Path, labels: di
         read(saved(tmp_path, "t.csv", rows), labels=labels)
 
 
-def test_a_label_map_wants_a_label_column(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="labels: there is no label column"):
-        read(text_file(tmp_path, "text\na\n"), labels={"1": "hate"})
-
-
 # --------------------------------------------------------------------------------------------------------------- forms
 
 
@@ -168,11 +163,6 @@ def test_a_file_that_is_not_what_it_says_is_refused(tmp_path: Path, name: str, c
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=said):
         read(tmp_path / name)
-
-
-def test_a_folder_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"no such file; table .* is read from one file"):
-        open_dataset("table", tmp_path)
 
 
 def test_the_fields_of_a_parquet_table_are_json(tmp_path: Path) -> None:
@@ -238,19 +228,6 @@ def test_4chan_keeps_which_hate_is_implicit(tmp_path: Path) -> None:
         labels={"H": "hate", "N": "not"},
     )
     assert [post.fields for post in opened] == [{"implicit": True}, {"implicit": False}]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("text,label,type\na,hate,hidden\n", "post 1: type = 'hidden': is not implicit or explicit"),
-        ("text\na\n", "columns: label: which column is the label"),
-    ],
-)
-def test_4chan_of_another_form_is_refused(tmp_path: Path, content: str, said: str) -> None:
-    path = text_file(tmp_path, content, "posts.csv")
-    with pytest.raises(BadInput, match=said):
-        list(open_dataset("4chan", path))
 
 
 def test_a_column_names_the_split_of_each_row(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from tests.result_lines import line, write_run
@@ -49,19 +47,6 @@ def test_risk_coverage_worked_by_hand() -> None:
     ]
     # Of the tie at 0.8 half an error comes with the first: risks 0, 0.5/2, 1/3, 2/4.
     assert calibration_scores(confidence, right)["aurc"] == pytest.approx((0 + 1 / 4 + 1 / 3 + 1 / 2) / 4)
-
-
-@pytest.mark.long
-@given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=8))
-def test_ties_count_as_their_mean_over_all_orders(pairs: list[tuple[float, bool]]) -> None:
-    random = np.random.default_rng(0)
-    confidence = np.array([each for each, _ in pairs])
-    right = np.array([each for _, each in pairs])
-    areas = []
-    for _ in range(400):
-        order = np.lexsort((random.random(len(pairs)), -confidence))
-        areas.append(float(((~right[order]).cumsum() / np.arange(1, len(pairs) + 1)).mean()))
-    assert calibration_scores(confidence, right)["aurc"] == pytest.approx(np.mean(areas), abs=0.06)
 
 
 def test_only_labelled_verdicts_with_a_confidence_count(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from tests.result_lines import answers, line, write_run
 from tribunal.calls import REHEARSAL
-from tribunal.errors import BadInput
 from tribunal.eval.measures.metrics import measure_run
 from tribunal.eval.report import write_report
 from tribunal.eval.report.overview import paper_table
@@ -342,11 +341,3 @@ def test_repeats_and_calibration_and_cost(tmp_path: Path) -> None:
     assert page.row("tokens")[5] == "19,200"
     assert "| 70 to 80 | 16 | 80.0 | 75.0 |" in text
     assert sum(tag == "polyline" for tag, _ in page.elements) == 1
-
-
-def test_what_cannot_be_read_or_written(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="not the folder of a run"):
-        write_report([tmp_path], tmp_path / "out")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="out: "):
-        write_report([write_run(tmp_path / "run", answers("01", "01"))], tmp_path / "file")

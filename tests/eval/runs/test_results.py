@@ -73,12 +73,6 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     assert list(read_results(tmp_path)) == []
 
 
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    (tmp_path / RESULTS).write_text('{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\nnonsense\n')
-    with pytest.raises(BadInput, match="line 2"):
-        list(read_line_starts(tmp_path / RESULTS))
-
-
 async def test_a_torn_line_is_cut_and_nothing_else(tmp_path: Path) -> None:
     whole = b'{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\n'
     for torn in (b"", b'{"pla', b"x" * 200_000):

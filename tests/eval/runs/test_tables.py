@@ -103,13 +103,6 @@ def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:
     assert (tally.before, tally.done, len(read(out))) == (1, 0, 1)
 
 
-def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
-    posts = lines(tmp_path / "in.jsonl", {"text": "Good morning."})
-    with pytest.raises(BadInput, match="is the input"):
-        decided(posts, posts)
-    assert len(posts.read_text("utf-8").splitlines()) == 1
-
-
 def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
     posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
     out.write_text("precious")

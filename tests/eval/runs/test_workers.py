@@ -241,15 +241,6 @@ async def test_a_rest_that_one_process_is_told_rests_the_other(tmp_path: Path, m
     assert rested[1:].count(rested[0]) < 13
 
 
-@pytest.mark.slow
-async def test_a_refused_key_stops_every_process_and_is_no_result(tmp_path: Path) -> None:
-    async with ScriptedServer(lambda request: Fault(status=401, message="no")) as server:
-        tally = await decided(server, tmp_path, job(50, 4), workers=2)
-    assert tally.stopped.endswith("See to the key")
-    assert lines(tmp_path) == []
-    assert len(server.requests) <= 4
-
-
 async def test_a_process_that_finds_another_policy_than_the_run_was_begun_with_says_so(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text((PROJECT / "prompts/policies/h-vli.toml").read_text("utf-8"))

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests import SHARED_DATA
 from tests.tables import table
 from tribunal.errors import BadInput
 from tribunal.retrievers.perspectives.perspective import (
@@ -213,29 +212,4 @@ def test_a_wrong_row_is_named(tmp_path: Path, content: str, said: str) -> None:
         rows_of(spec(label={"column": "label", "hate": ["1"], "not_hate": ["0"]}), tmp_path)
 
 
-def test_a_flag_that_is_neither_0_nor_1_is_named(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("text,a,b\nx,1,2\n")
-    with pytest.raises(BadInput, match=r"row 1: b = '2': is not 1 or true or yes \(yes\), 0 or false or no \(no\)"):
-        rows_of(spec(label={"any_of": ["a", "b"]}), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("r.jsonl", b'{"text": "a", "label": 1}\n{"text"', r"line 2: not JSON"),
-        ("r.json", b"[1]", "a row is an object with named fields, not int"),
-        ("r.parquet", b"PAR1 not really", "not Parquet"),
-        ("r.xlsx", b"", r"\.xlsx: not CSV, TSV, TXT, JSONL, JSON or Parquet"),
-    ],
-)
-def test_a_file_that_is_not_what_its_suffix_says(tmp_path: Path, name: str, content: bytes, said: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(BadInput, match=said):
-        rows_of(spec(files=[name]), tmp_path)
-
-
 # ------------------------------------------------------------------------------------------------ the published files
-
-
-def korean() -> Path:
-    return SHARED_DATA / "korean"

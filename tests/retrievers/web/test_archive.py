@@ -179,13 +179,6 @@ async def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path, opened: Op
     await held.add_decision(run, "step", {"n": -1})
 
 
-async def test_many_writes_at_once_all_get_in(tmp_path: Path, opened: Opened) -> None:
-    held = await opened(tmp_path / "e.sqlite")
-    run = await held.begin_run("p", "t", {})
-    await asyncio.gather(*(held.add_decision(run, "d", {"n": number}) for number in range(500)))
-    assert len((await held.load_trail(run)).entries) == 500
-
-
 async def test_a_full_disk_is_an_archive_error_and_what_is_there_stays(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
     run = await a_run(held)

@@ -74,20 +74,3 @@ async def test_a_duckduckgo_that_is_gone_hands_over(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Duckduckgo, "search_url", "http://127.0.0.1:9/html/")
     found = await search_chain("duckduckgo,none").search("q")
     assert kinds(found) == [("duckduckgo", "connection")]
-
-
-async def test_a_langchain_wrapper_finds(duckduckgo: Callable[[SitePage], Site]) -> None:
-    # Its DuckDuckGo wrapper asks every engine of ddgs; here only the local one is left.
-    from ddgs import engines
-
-    site = duckduckgo(SitePage(DUCK.format(n=2)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(engines.ENGINES, "text", {"duckduckgo": engines.ENGINES["text"]["duckduckgo"]})
-        chain = search_chain("langchain:DuckDuckGoSearchAPIWrapper")
-        found = await chain.search("q", 5)
-        site.pages = {"/html/": SitePage(NO_DUCK)}
-        nothing = await search_chain("langchain:DuckDuckGoSearchAPIWrapper,none").search("q")
-    assert [(hit.url, hit.title, hit.engine) for hit in found.hits] == [
-        ("https://example.org/2", "Title 2", "langchain:DuckDuckGoSearchAPIWrapper")
-    ]
-    assert nothing.hits == ()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from typing import Any
 
 import pytest
-from aiohttp.web import Request, Response
 
 from tests.doubles.web import SearchServer, SitePage
 from tribunal.errors import BadInput
@@ -164,18 +162,3 @@ async def test_one_page_in_several_spellings_is_one_hit_and_k_counts_pages() -> 
     async with SearchServer({"q": rows}) as server:
         hits = (await search_chain("searxng", searxng_url=server.url).search("q", 2)).hits
     assert [(hit.url, hit.rank) for hit in hits] == [("https://example.org/a", 1), ("https://example.org/b", 2)]
-
-
-async def test_searches_run_together() -> None:
-    class Meeting(SearchServer):
-        """Answers nobody before all have asked."""
-
-        async def _handle(self, request: Request) -> Response:
-            await everybody.wait()
-            return await super()._handle(request)
-
-    everybody = asyncio.Barrier(8)
-    async with Meeting(lambda query: [row(query)]) as server:
-        chain = search_chain("searxng", searxng_url=server.url)
-        found = await asyncio.gather(*(chain.search(f"q{number}") for number in range(8)))
-    assert [each.hits[0].url[-2:] for each in found] == [f"q{number}" for number in range(8)]
