@@ -2,7 +2,7 @@
 
     TRIBUNAL_LLAMA_URL=http://127.0.0.1:8137/v1 ./run pytest -m slow -n0 -s
 
-docs/small_models.md says how to start one. `TRIBUNAL_SLOW_POSTS` says how many of the twenty posts each graph gets.
+docs/models.md says how to start one. `TRIBUNAL_SLOW_POSTS` says how many of the twenty posts each graph gets.
 """
 
 from __future__ import annotations
