@@ -13,6 +13,7 @@ from tests.court import argument, court_script, cue, decide, side_by_side
 from tests.decided import store_of
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
+from tribunal.errors import BadInput
 
 TRIAL = {
     False: ["gatekeeper", "investigation", "defence", "prosecution", "defence", "judge"],
@@ -296,6 +297,38 @@ async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -
     assert (record.category, len(record.votes), record.confidence) == ("NotHate", 4, 0.6)
     assert record.uncertain
     assert {call.draw for call in record.calls if call.role == "judge"} == {0, 1, 2, 3}
+
+
+async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
+    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        record = await decide(server, graph="tribunal", judge_draws=2, threshold=0.1)
+    assert record.tie
+    assert record.uncertain
+
+
+async def test_a_threshold_from_a_file(tmp_path: Path) -> None:
+    from tribunal.threshold import Threshold
+
+    fitted = Threshold.model_validate(FITTED)
+    (tmp_path / "fit.json").write_text(fitted.model_dump_json())
+    sure = {"category": "Religious", "explanation": "words", "confidence": 0.6}
+    async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
+        record = await decide(server, graph="tribunal", threshold_file=str(tmp_path / "fit.json"))
+        assert record.uncertain
+        assert any("fitted to another graph (arcade, now tribunal)" in warning for warning in record.warnings)
+        own = await decide(server, graph="tribunal", threshold_file=str(tmp_path / "fit.json"), threshold=0.2)
+        assert not own.uncertain
+        (tmp_path / "fit.json").write_text("{}")
+        with pytest.raises(BadInput, match="threshold_file"):
+            await decide(server, graph="tribunal", threshold_file=str(tmp_path / "fit.json"))
+
+
+FITTED: dict[str, Any] = {
+    "threshold": 0.61, "agreement": 0.95, "level": 0.9, "coverage": 0.5, "agreement_held_out": 0.96, "n_fit": 100,
+    "n_held_out": 100, "seed": 0, "graph": "arcade", "scheme": "fine", "models": {"model": "openai:scripted"},
+    "policy": "other", "fitted_from": "run", "at": "2026-01-01T00:00:00+00:00",
+}  # fmt: skip
 
 
 # Budgets
