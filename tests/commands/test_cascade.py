@@ -125,3 +125,27 @@ def test_near_copies_count_once(tmp_path: Path) -> None:
     said, wrong = run("cascade", "plan", *folders, "--cluster", "thread", ends=1)
     assert "400 posts, which count as 50 (clusters by thread); 200 (counted as 25) choose the plan" in said
     assert "no plan is shown" in wrong
+
+
+def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
+    small, court = runs(tmp_path)
+    other = write_run(tmp_path / "other", [line("p0", 1, 1, confidence=0.9), line("p1", 0, 0, confidence=0.9)])
+    told = write_run(tmp_path / "told", [line("p0", 1, 1, rehearsed=True)])
+    bare = write_run(tmp_path / "bare", [line("q0", None, 1)])
+    for given, why in (
+        ((tmp_path,), "not the folder of a run"),
+        ((small, small), "a run is given twice"),
+        ((small, court, "--agreement", 95), "agreement: 95.0 is not between 0 and 1"),
+        ((small, court, "--cost-person", 1), "give --prices FILE"),
+        ((small, court, "--cost-person", -1), "cost_person: -1.0 is no cost"),
+        ((small, court, "--person-accuracy", 2), "person_accuracy: 2.0"),
+        ((small, other), "is not over the same data set and gold as"),
+        ((told,), "the rehearsal model took part in 1 of 1 results"),
+        ((bare,), "0 labelled posts"),
+        ((small, court, "--cluster", "author"), "no post of"),
+    ):
+        out, said = run("cascade", "plan", *given, ends=2)
+        assert out == ""
+        assert why in said
+        assert len(said.strip().splitlines()) == 1
+    assert not (small / "plans.jsonl").exists()

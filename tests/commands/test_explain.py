@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from tribunal.commands import app
@@ -100,6 +101,31 @@ def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> N
     assert "words-as-they-were" in ran("explain", str(file), "--policy", str(was)).stdout
     refused = ran("explain", str(file), "--policy", str(own), ends=2)
     assert "give the policy as it was" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["case-000"], "case-000: there is no such case"),
+        (["gone.json"], "case: gone.json: No such file"),
+        (["empty.json"], "case: empty.json: is not JSON"),
+        (["list.json"], "case: list.json: is no record"),
+        (["other.json"], "case: other.json: is no record: outcome"),
+        (["list.json", "--language", "ko"], "give --for poster as well"),
+        (["list.json", "--mapping", "a.toml"], "give --for poster as well"),
+        (
+            ["list.json", "--for", "poster", "--mapping", "none.toml"],
+            "tribunal dsa statements --example-mapping prints one",
+        ),
+        (["list.json", "--for", "poster", "--prices", "a.toml"], "isn't told what it cost"),
+    ],
+)
+def test_what_is_refused_in_one_line(arguments: list[str], words: str) -> None:
+    for name, text in (("empty.json", ""), ("list.json", "[]"), ("other.json", "{}")):
+        Path(name).write_text(text, "utf-8")
+    refused = ran("explain", *arguments, ends=2)
+    assert words in refused.stderr
+    assert refused.stderr.count("\n") == 1
 
 
 def test_judge_sees_before_it_spends_anything_that_the_page_can_be_written() -> None:

@@ -78,6 +78,14 @@ def test_an_example_is_shown_and_searched_with_nothing_built() -> None:
     assert "Civil" in out
 
 
+def test_show_finds_a_file_that_was_changed(data: Path) -> None:
+    run("build", "kodoli", "--data", str(data))
+    [path] = (perspectives_folder() / "kodoli").glob("rows-*.bin")
+    path.write_bytes(path.read_bytes()[:-1] + b"2")
+    _, err = run("show", "kodoli", ends=2)
+    assert "has another hash; build it again with: tribunal perspectives build kodoli --data DIR" in err
+
+
 def test_another_index_of_the_name_is_overwritten_only_when_asked(data: Path, tmp_path: Path) -> None:
     run("build", "kodoli", "--data", str(data))
     run("build", "kodoli", "--data", str(data))  # the very same

@@ -106,6 +106,20 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
     assert "No decided case has anything" in run("precedents", "show", "ours", "--search", POST)
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("text\nwords\n", "row 1: has no column 'category'; it has text"),
+        ("text,category,how\nwords,Racist,burnt\n", "row 1: how = 'burnt': is not accepted, changed, appealed"),
+        ("text,category,hateful\nwords,Racist,perhaps\n", "row 1: hateful = 'perhaps'"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_a_line(content: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text(content)
+    assert says in run("precedents", "build", "ours", "--from", "own.csv", ends=2)
+    assert not (precedents_folder() / "ours" / "manifest.json").exists()
+
+
 def test_a_hostile_store_commands_no_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[2J[red]x[/red]\x1b]0;t\x07 \u202eweeds"
     file = table(tmp_path / "own.csv", row(1, f"They are the weeds {hostile}", hostile, note=hostile, policy=hostile))

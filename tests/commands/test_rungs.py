@@ -66,15 +66,6 @@ def test_a_run_says_at_which_rung_its_answers_were_asked_for(
     assert sorted(formats) == ["json_object"] * 4 + ["json_schema"] * 6
 
 
-def test_a_batch_says_so_too(changing: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    with changing as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        done = run("batch", "posts.csv", "--out", "out.csv", *SHARED, "--json")
-    assert done.exit_code == 0, done.output
-    assert CHANGED in done.stderr
-    assert json.loads(done.stdout)["rungs"]["models"]["openai:scripted"]["json_object"]["calls"] == 4
-
-
 def test_a_run_in_one_form_warns_of_nothing(changing: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with changing as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")

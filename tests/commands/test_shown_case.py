@@ -89,6 +89,13 @@ def test_another_claim_under_the_same_number_is_quoted_too() -> None:
     assert "\nPost\n  [C1 the other words]\n" in shown
 
 
+def test_what_was_saved_is_said_once() -> None:
+    shown = run("judge", IMPLICIT, "--set", "judge_draws=5", COLUMNS="200").stdout
+    assert shown.count("saved") == 1
+    assert ", 4 calls saved\n" in shown
+    assert "early exit" not in shown
+
+
 PIPELINE = """
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
@@ -176,3 +183,14 @@ def test_a_terminal_is_shown_a_box_and_underlined_cues(monkeypatch: pytest.Monke
     assert "\x1b[4mImmigrants are vermin\x1b[0m" in shown
     assert "╭" in shown
     assert "HATE SPEECH" in Text.from_ansi(shown).plain
+
+
+def test_a_reviewer_is_shown_the_post_once_and_what_the_court_says() -> None:
+    left = run("judge", IMPLICIT, "--review", "--set", "review_rule=all", "--json")
+    record = json.loads(left.stdout)
+    assert left.exit_code == 5, left.output
+    shown = run("review", "show", record["thread"], COLUMNS="200").stdout
+    assert shown.count("Immigrants: the weeds] in our garden.") == 1
+    assert shown.count("unwanted and to be rooted out: “") == 2  # in the indictment, and in the court's reason
+    assert "a person has to decide this case" in shown
+    assert record["review"]["court"]["explanation"][:60] in shown

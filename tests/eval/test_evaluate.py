@@ -13,7 +13,7 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
-from tribunal.eval.evaluate import Evaluation, evaluate, summarize_run
+from tribunal.eval.evaluate import Evaluation, evaluate
 from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.journal import RESULTS, RUN
 from tribunal.eval.runs.lifecycle import lock_run_folder
@@ -70,30 +70,6 @@ async def test_a_budget_is_what_the_post_cost_there_served_from_a_cache_or_not(t
             await decided(server, debate, tmp_path / "cut", budget_from=tmp_path / "paid")
 
 
-async def test_a_change_is_named_by_its_own_name(tmp_path: Path) -> None:
-    data, line_up = posts(tmp_path, 1), tmp_path / "line_up.toml"
-    line_up.write_text("[temperatures]\njudge = 0.1\n")
-    async with ScriptedServer(court_script()) as server:
-        await decided(server, wanted(data, line_up=str(line_up)), tmp_path / "run")
-        line_up.write_text("[temperatures]\njudge = 0.2\n")
-        (tmp_path / "other.csv").write_text("id,text,tag\np0,word-0.,0\n")
-        other = Evaluation(
-            graph="arcade", dataset="table", data=tmp_path / "other.csv", columns={"label": "tag"},
-            settings={**wanted(data).settings, "line_up": str(line_up), "timeout": 9.0},
-        )  # fmt: skip
-        with pytest.raises(BadInput) as raised:
-            await decided(server, other, tmp_path / "run")
-    assert str(raised.value).partition("begun otherwise: ")[2].split("; ") == [
-        'graph: then "baseline", now "arcade"',
-        'columns: then the default, now {"label": "tag"}',
-        'files: then ["posts.csv"], now ["other.csv"]',
-        "data: the files' contents differ",
-        f"{line_up}: its content differs",
-        "go on as it was begun, or take another folder",
-    ]
-    assert len(lines(tmp_path / "run")) == 1
-
-
 async def test_a_run_that_never_had_a_result_may_be_put_right(tmp_path: Path) -> None:
     data, out = posts(tmp_path, 1), tmp_path / "run"
     async with ScriptedServer(court_script()) as server:
@@ -115,15 +91,6 @@ async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_p
     assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
     assert {line["fault"]["kind"] for line in lines(tmp_path / "run")} == {"input"}
     assert held(tmp_path / "run")["finished"] is None
-
-
-async def test_a_run_that_was_locked_out_at_once_is_measured_all_the_same(tmp_path: Path) -> None:
-    async with ScriptedServer(lambda request: Fault(status=401, message="no such key")) as server:
-        tally = await decided(server, wanted(posts(tmp_path, 5)), tmp_path / "run")
-    printed = summarize_run(tally, tmp_path / "run")
-    assert "See to the key" in printed["stopped"]
-    assert (printed["done"], printed["metrics"]["n"], printed["metrics"]["missing"]) == (0, 0, 5)
-    assert printed["metrics"]["accuracy"] is None
 
 
 async def test_what_should_be_known_of_the_posts_is_told_before_the_first(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ from tests.doubles import ScriptedServer
 from tests.models.honest_reasons import HONEST
 from tribunal.models.wire_schema import wire_schema
 from tribunal.nodes.arcade.cues import ArgumentsForm, argument_mender, arguments_form
-from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
-from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION
-from tribunal.nodes.forms import decision_form, sure_decision_form
+from tribunal.nodes.forms import decision_form
 from tribunal.prompts.policy import load_policy
 from tribunal.schema import Cue
 
@@ -102,23 +100,6 @@ def bounds(form: type[BaseModel], name: str) -> dict[str, Any]:
     parts = [schema, *schema.get("$defs", {}).values()]
     field: dict[str, Any] = next(part["properties"][name] for part in parts if name in part["properties"])
     return {keyword: value for keyword, value in field.items() if keyword in ALL_BOUNDS}
-
-
-def test_every_form_of_the_court_is_bounded_on_the_wire() -> None:
-    forms = {role.name: role.form(H_VLI, "fine") for role in (GATEKEEPER, INDICTMENT, INVESTIGATION)}
-    assert bounds(forms["gatekeeper"], "cues")["maxItems"] == 2
-    assert bounds(forms["prosecutor.indictment"], "cues") == {"maxItems": 3, "minItems": 1}
-    assert bounds(forms["prosecutor.investigation"], "cues")["maxItems"] == 2
-    for form in forms.values():
-        assert [bounds(form, name)["maxLength"] for name in ("target_group", "claim", "justification")] == [
-            120, 400, 1200,
-        ]  # fmt: skip
-    arguments = arguments_form(("press", "withdraw"), ("C1", "C2"))(H_VLI, "fine")
-    assert bounds(arguments, "arguments") == {"maxItems": 2}
-    assert [bounds(arguments, name)["maxLength"] for name in ("target_group", "claim", "argument")] == [120, 400, 1200]
-    sure = sure_decision_form(H_VLI, "fine")
-    assert bounds(sure, "explanation")["maxLength"] == 1200
-    assert bounds(sure, "confidence") == {"minimum": 0, "maximum": 1}
 
 
 async def test_a_text_beyond_its_bound_is_taken() -> None:

@@ -19,8 +19,6 @@ COURTS: list[tuple[str, bool]] = [
     ("arcade", False), ("arcade", True), ("multiround", False), ("tribunal", False), ("tribunal", True),
     ("baseline", False),
 ]  # fmt: skip
-EXCUSES = ("defence", "judge", "triage")
-TOGETHER = ("indictment", "investigation", "judge", "triage")
 TYPES = "The three types of cue:"
 RELATIONS = ("Endorsement:", "Opposition:", "Role assignment:", "joint message")
 MEANS = ("Allegory:", "Juxtaposition:", "Selective association:", "left for the reader to infer",
@@ -37,28 +35,6 @@ async def asked(graph: str, explicit: bool = False, **settings: Any) -> list[Req
     async with ScriptedServer(court_script(explicit=explicit)) as server:
         await decide(server, graph=graph, **settings)
     return list(server.requests)
-
-
-@pytest.mark.parametrize("own", [{}, {"excuses": "Poems are excused.", "together": "Rhyme and picture rhyme."}])
-async def test_the_shares_are_the_policy_file_s(own: dict[str, str], picture: str, tmp_path: Path) -> None:
-    lines = [f'{name} = "{words}"' for name, words in own.items()]
-    (tmp_path / "own.toml").write_text("\n".join([POLICY, *lines, CATEGORIES]), "utf-8")
-    async with ScriptedServer(court_script(explicit=True, judge={"category": "Rude", "explanation": "so"},
-                                           gatekeeper=OWN_CUE, indictment=OWN_CUE)) as server:  # fmt: skip
-        record = await decide(server, policy=str(tmp_path / "own.toml"), image=picture)
-    assert record.outcome == "verdict"
-    for request in server.requests:
-        assert ("Poems are excused." in request.text) == (bool(own) and part(request) in EXCUSES)
-        assert ("Rhyme and picture rhyme." in request.text) == (bool(own) and part(request) in TOGETHER)
-        assert "\n\n\n\n" not in request.text
-
-
-POLICY = 'name = "own"\ndefinition = "What we ban."\nexclusions = "What we let be."\nprotected_groups = ["bakers"]'
-CATEGORIES = """
-fine = [{ name = "Fine", meaning = "nothing" }, { name = "Rude", meaning = "an attack" }]
-binary = [{ name = "Fine", meaning = "nothing" }, { name = "Bad", meaning = "an attack" }]
-"""
-OWN_CUE = {"cues": [cue("claim", characteristic="bakers", category="Rude")]}
 
 
 # What the debate alone is to find, in whatever words: one who has no debate is asked without a hint at it.
@@ -123,27 +99,6 @@ async def test_from_round_2_on_a_cue_keeps_its_type_category_and_first_justifica
     assert f"{pressed}prosecution-3" in defence.text
     # Once: the words that are answered don't say it again.
     assert prosecution.text.count("first-why") == defence.text.count("first-why") == 1
-
-
-@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
-async def test_a_binary_court_tells_kinds_of_hate_apart_and_decides_in_two_labels(graph: str, explicit: bool) -> None:
-    held = load_policy("h-vli")
-    async with ScriptedServer(court_script(explicit=explicit)) as server:
-        record = await decide(server, graph=graph, scheme="binary")
-    assert {each.category for each in record.cues} == {"Religious"}
-    assert (record.category, record.label, record.hateful) == ("Hateful", 1, True)
-    for request in server.requests:
-        assert request.schema is not None
-        if part(request) in ("gatekeeper", "indictment", "investigation"):
-            assert request.schema["$defs"]["Cue"]["properties"]["category"]["enum"] == [
-                kind.name for kind in held.kinds
-            ]
-            assert all(f"  - {kind.name}: {kind.meaning}\n" in f"{request.text}\n" for kind in held.kinds)
-        else:
-            assert not any(kind.meaning in request.text for kind in held.kinds)
-        if part(request) == "judge":
-            assert request.schema["properties"]["category"]["enum"] == ["NotHate", "Hateful"]
-            assert '"Hateful", whatever kind of hate the cue names' in request.text
 
 
 # A cue that is left out

@@ -24,6 +24,7 @@ from tribunal.nodes.state import CaseState
 from tribunal.pieces import (
     Case,
     Context,
+    Evidence,
     PostInput,
     WrongComposition,
     checked,
@@ -260,6 +261,20 @@ async def test_a_piece_may_write_its_log_and_return_nothing() -> None:
     ).compile()
     assert "quiet" in (await graph.ainvoke({"text": "a post"}))["warnings"]
     assert "quiet" not in (await graph.ainvoke({"text": "a post"}, context=Context()))["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("G1", "words", "for", "t"), "stance: 'for': is none; give supports, refutes, neutral"),
+        (("1", "words", "neutral", "t"), "id: '1': can't be cited; give a capital letter and a number, such as G1"),
+        (("G1", " ", "neutral", "t"), "passage: of G1: is empty"),
+    ],
+)
+def test_wrong_evidence_is_one_line(given: Any, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as raised:
+        Evidence.of(*given)
+    assert "\n" not in str(raised.value)
 
 
 async def test_web_then_debate_shows_the_debate_what_was_read() -> None:

@@ -16,6 +16,7 @@ from langchain_core.tools import StructuredTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import tribunal
+from tribunal.errors import BadInput
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.pieces import Evidence, EvidenceStance, evidence_from
 from tribunal.prompts.sets import shipped_prompts
@@ -177,3 +178,19 @@ def test_a_source_that_fails_takes_nothing_from_the_case() -> None:
         "search brought no evidence: TimeoutError",
         "search brought no evidence: OSError: no such index, key [key]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((lambda words: []), "source: function: is no LangChain retriever or tool"),
+        ({"letter": "E"}, "letter: 'E': can't be that of the ids"),
+        ({"letter": "re"}, "letter: 're'"),
+        ({"stance": "for"}, "stance: 'for': is none; give supports, refutes, neutral"),
+        ({"most": 0}, "most: 0: leaves no passage"),
+    ],
+)
+def test_what_can_t_be_is_said_when_the_graph_is_built(given: Any, says: str) -> None:
+    source, settings = (Glossary(), given) if isinstance(given, dict) else (given, {})
+    with pytest.raises(BadInput, match=says):
+        evidence_from(source, **settings)

@@ -70,6 +70,21 @@ async def test_a_case_waits_and_is_decided_by_the_texts_it_began_with(client: An
     assert '"Rude"' in decided["text"]
 
 
+@pytest.mark.server
+@pytest.mark.xdist_group("server")
+async def test_a_client_puts_no_texts_of_its_own_into_a_case(client: Any, operator: Path) -> None:
+    line_up = operator / "open" / "mine.toml"
+    line_up.write_text('[seats]\njudge = "rehearsal"\n')
+    thread = (await client.threads.create())["thread_id"]
+    how = {"context": {"line_up": str(line_up)}, "interrupt_before": ["judge"]}
+    await client.runs.wait(thread, "arcade", input={"text": POST}, **how)
+    held = (await client.threads.get_state(thread))["values"]["context"]
+    mine = {**held, "line_up": '[seats]\njudge = "openai:theirs"\n'}
+    await client.threads.update_state(thread, {"context": mine})
+    done = await client.runs.wait(thread, "arcade", input=None, raise_error=False)
+    assert "the case holds other words than the line-up" in done["__error__"]["message"]
+
+
 SERVER = """
 import asyncio, json, sys
 from tribunal.context import context_from

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from tests.court import decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
@@ -161,3 +162,20 @@ async def test_a_graphs_own_output_names_no_policy_that_nobody_was_shown(tmp_pat
         court = await graph("baseline").ainvoke({"text": "They are weeds."}, context=context_from(settings))
     assert (alone["policy"], alone["outcome"]["category"] in ("NotHate", "Hateful")) == ({}, True)
     assert (court["policy"]["name"], court["outcome"]["category"][:7]) == ("marked-name", "marked-")
+
+
+@pytest.mark.parametrize(
+    ("graph", "mode", "says"),
+    [("predict", "base", "no policy was shown"), ("baseline", "full", "policy h-vli")],
+)
+async def test_a_verdict_on_the_terminal_says_what_was_shown(graph: str, mode: str, says: str, tmp_path: Path) -> None:
+    from tribunal.commands import app
+
+    Image.new("RGB", (32, 32), "green").save(tmp_path / "post.png")
+    command = ["judge", "They are weeds.", "--image", str(tmp_path / "post.png"), "--graph", graph, "--model"]
+    async with OpenAIServer(Player()):
+        given = [*command, "openai:scripted", *(["--set", f"mode={mode}"] if mode != "full" else [])]
+        done = await asyncio.to_thread(CliRunner().invoke, app, given)
+    words = " ".join(done.stdout.replace("│", " ").split())
+    assert says in words, done.output
+    assert "the models saw text and image" in words

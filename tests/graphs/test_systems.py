@@ -191,16 +191,6 @@ def test_a_wrong_declaration_is_refused(fields: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_a_folder_without_prompts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(systems, "_systems", {})
-    mine = System(name="mine", about="mine", seats=("first",), prompts=tmp_path / "nowhere")
-    with pytest.raises(BadInput, match=r"system: mine: prompts: .*nowhere: can't be read: No such file or directory"):
-        mine.read_prompts()
-    (tmp_path / "nowhere").mkdir()
-    with pytest.raises(BadInput, match=r"holds no prompt; put NAME\.md files there"):
-        mine.read_prompts()
-
-
 def test_the_service_decides_by_it() -> None:
     options = ServiceOptions()
     assert check_graph("two_annotators", options) == "two_annotators"

@@ -299,6 +299,14 @@ async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -
     assert {call.draw for call in record.calls if call.role == "judge"} == {0, 1, 2, 3}
 
 
+async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
+    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        record = await decide(server, graph="tribunal", judge_draws=2, threshold=0.1)
+    assert record.tie
+    assert record.uncertain
+
+
 async def test_a_threshold_from_a_file(tmp_path: Path) -> None:
     from tribunal.threshold import Threshold
 

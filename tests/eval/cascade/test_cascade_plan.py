@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from tribunal.eval.cascade.plan import CascadePromise, p_value_of_plan
 from tribunal.eval.cascade.search import (
     ALL,
     CascadePlan,
+    rules_of_stage,
+    stage_orders,
+    try_order,
     walk_posts,
 )
 from tribunal.eval.cascade.stages import CascadeStage
@@ -45,6 +49,33 @@ def test_a_true_plan_is_found_and_spares_people_their_time() -> None:
     assert made.order[0] in (0, 1)
     walked = walk_posts(made, stages_of(BETTER, 60_000, np.random.default_rng(2)))
     assert (walked.by < 0).mean() < 0.1
+
+
+def test_every_plan_is_counted_as_one_that_is_walked() -> None:
+    made = stages_of(BETTER, 160, np.random.default_rng(3))
+    bare = np.arange(160) % 5 == 0  # a court dismisses these, and states no confidence
+    posts = made[2].posts
+    made[2] = CascadeStage(
+        "court", LabelledPosts(np.where(bare, np.nan, posts.confidence), np.arange(160) % 7 > 0, posts.hateful,
+        posts.wrong, posts.wrong_side), made[2].hate, *(np.ones(160),) * 3,
+    )  # fmt: skip
+    rules = [rules_of_stage(stage.posts) for stage in made]
+    assert [len(each) for each in rules] == [15, 15, 63]  # 4 steps for each verdict; and twice, where some are bare
+    few = [rules_of_stage(stage.posts, few=True) for stage in made]
+    assert [len(each) for each in few] == [8, 8, 17]
+    assert all(rule in every for some, every in zip(few, rules, strict=True) for rule in some)
+    assert [rule.hateful for rule in rules_of_stage(made[0].posts, alike=True)] == [0.95, 0.8, 0.5]
+    costs: list[Any] = [np.arange(160) * 1.0, np.ones(160), np.ones(160) * 3]
+    random = np.random.default_rng(0)
+    for order in stage_orders(3):
+        found = try_order(order, made, rules, costs)
+        assert len(found.cost) == np.prod([len(rules[number]) for number in order])
+        for at in random.integers(0, len(found.cost), 20).tolist():
+            walked = walk_posts(found.plan_at(at, rules), made)
+            assert found.wrong[at] == walked.wrong.sum()
+            assert found.left[at] == (walked.by < 0).sum()
+            paid = sum(costs[number][reached].sum() for number, reached in zip(order, walked.reached, strict=True))
+            assert found.cost[at] == pytest.approx(paid)
 
 
 def test_posts_go_through_a_plan_one_stage_after_the_other() -> None:

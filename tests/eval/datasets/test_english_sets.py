@@ -44,6 +44,23 @@ def test_sbic_reads_its_three_aggregated_files(tmp_path: Path) -> None:
     assert [post.id for post in posts("sbic", tmp_path, "test")] == ["tst-1"]
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (sbic("a", "nan"), "row 1: offensiveYN = 'nan': is not a number"),
+        (sbic("a", "yes"), "row 1: offensiveYN = 'yes': is not a number"),
+        (
+            sbic("a", 1.0, 0.0, "dutch folks"),
+            "row 1: targetMinority = 'dutch folks': is not a JSON list; the aggregated",
+        ),
+    ],
+)
+def test_sbic_refuses_other_values(tmp_path: Path, row: dict[str, object], said: str) -> None:
+    table(tmp_path / "SBIC.v2.agg.tst.csv", [row])
+    with pytest.raises(BadInput, match=said):
+        posts("sbic", tmp_path, "test")
+
+
 # ------------------------------------------------------------------------------------------------------------------ ghc
 
 

@@ -49,6 +49,27 @@ def test_hvli_labels_are_the_six_categories(tmp_path: Path) -> None:
     assert own == found[3]  # one word for it, whatever the file calls it
 
 
+@pytest.mark.parametrize("label", [6, -1, "Racist", None, True, 1.5])
+def test_hvli_refuses_what_is_no_category(tmp_path: Path, label: object) -> None:
+    written(tmp_path / "test_set.json", {"00012": hvli(0, 0, label)})
+    with pytest.raises(BadInput, match=r"test_set\.json row 00012: final_label = .*: is not a category, 0 to 5"):
+        posts("h-vli", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([hvli(0, 0, 0)], "h-vli is one object, of posts by their ids, not list"),
+        ({"1": 5}, "row 1: a row is an object with named fields, not int"),
+        ({"1": {"tweet_text": "a"}}, "row 1: has no column 'text_label'; it has tweet_text"),
+    ],
+)
+def test_hvli_of_another_form_is_refused(tmp_path: Path, content: object, said: str) -> None:
+    written(tmp_path / "test_set.json", content)
+    with pytest.raises(BadInput, match=said):
+        posts("h-vli", tmp_path)
+
+
 def test_the_real_hvli_agrees_with_its_own_type_and_difficulty() -> None:
     file = shared("h-vli/train_set.json")
     raw = json.loads(file.read_text("utf-8"))
@@ -131,4 +152,11 @@ def test_mmhs_posts_have_the_words_that_were_read_in_their_image(tmp_path: Path)
         posts("mmhs150k", tmp_path, "all")
     (tmp_path / "img_txt/3.json").write_text("{")
     with pytest.raises(BadInput, match=r"img_txt/3\.json: not the words of an image"):
+        posts("mmhs150k", tmp_path, "all")
+
+
+@pytest.mark.parametrize("votes", [[7], ["Racist"], "0", None])
+def test_mmhs_refuses_what_is_no_vote(tmp_path: Path, votes: object) -> None:
+    written(tmp_path / "MMHS150K_GT.json", {"1": {**mmhs(), "labels": votes}})
+    with pytest.raises(BadInput, match=r"row 1: labels = .*: is not a list of categories, 0 to 5"):
         posts("mmhs150k", tmp_path, "all")

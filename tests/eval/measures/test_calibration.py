@@ -140,21 +140,6 @@ def test_chance_adds_to_the_error_of_few_posts_and_is_taken_off() -> None:
 
 
 @pytest.mark.long
-def test_intervals_are_of_clusters_and_take_any_number_of_confidences() -> None:
-    random = np.random.default_rng(6)
-    confidence, right = random.random(3000), random.random(3000) < 0.7
-    alone = calibration_intervals(confidence, right, np.arange(3000))
-    for name, value in (
-        ("aurc", calibration_scores(confidence, right)["aurc"]),
-        ("brier", float(((confidence - right) ** 2).mean())),
-    ):
-        low, high = alone[name] or [0.0, 0.0]
-        assert low < (value or 0) < high
-    fourfold = calibration_intervals(np.tile(confidence, 4), np.tile(right, 4), np.tile(np.arange(3000), 4))
-    assert fourfold["brier"] == pytest.approx(alone["brier"], abs=0.004)
-
-
-@pytest.mark.long
 def test_a_long_curve_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
     lines = [line(f"p{i}", 1, int(i % 7 > 0), confidence=(i + 1) / 1000) for i in range(1000)]
     curve = measure_run(write_run(tmp_path / "run", lines))["calibration"]["risk_coverage"]

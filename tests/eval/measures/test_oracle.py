@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support, precision_score, recall_score
 
 from tests.result_lines import line, write_run
 from tribunal.eval.measures.metrics import measure_run
-from tribunal.eval.measures.scores import MEASURES
+from tribunal.eval.measures.scores import MEASURES, measures_of_tables
 from tribunal.schema import JSON
 
 NONE = {-1: "refusal", -2: "failure", -3: "pending"}
@@ -83,6 +83,57 @@ def test_the_six_measures(pairs: list[tuple[int, int]], scheme: str) -> None:
         said_yes = np.where(answer >= 0, answer > 0, ~yes)
         for name, judge in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
             assert measured[name] == or_none(judge(yes, said_yes, zero_division=np.nan))
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None)
+@on_the_edges
+@given(pairs=PAIRS, scheme=SCHEMES)
+def test_each_label_and_both_sides(pairs: list[tuple[int, int]], scheme: str) -> None:
+    found = of(pairs, scheme)
+    truth, answer, _ = both(pairs, scheme, found)[0]
+    names = ("precision", "recall", "f1")
+    for label, measured in found["by_label"].items():
+        if not len(truth):
+            assert all(measured[name] is None for name in names)
+            continue
+        expected = precision_recall_fscore_support(
+            truth, answer, labels=[int(label)], average=None, zero_division=np.nan
+        )
+        assert [measured[name] for name in names] == [or_none(values[0]) for values in expected[:3]]
+    for truth, answer, measured in both(pairs, scheme, found["binary"]):
+        if not len(truth):
+            assert measured["overall"] == {"accuracy": None, **dict.fromkeys(names)}
+            continue
+        yes = (truth > 0).astype(int)
+        said_yes = np.where(answer >= 0, answer > 0, 1 - yes)
+        for side, label in (("positive", 1), ("negative", 0)):
+            expected = precision_recall_fscore_support(
+                yes, said_yes, labels=[label], average=None, zero_division=np.nan
+            )
+            assert [measured[side][name] for name in names] == [or_none(values[0]) for values in expected[:3]]
+        labels = sorted({*yes.tolist(), *said_yes.tolist()})
+        expected = precision_recall_fscore_support(yes, said_yes, labels=labels, average="macro", zero_division=0)
+        assert [measured["overall"][name] for name in names] == list(expected[:3])
+        assert measured["overall"]["accuracy"] == accuracy_score(yes, said_yes)
+
+
+@pytest.mark.long
+@settings(max_examples=40, deadline=None)
+@given(tables=st.lists(PAIRS, min_size=1, max_size=5), scheme=SCHEMES)
+def test_many_tables_at_once_are_measured_as_each_alone(tables: list[list[tuple[int, int]]], scheme: str) -> None:
+    """The bootstrap measures resamples together, over labels that some of them lack."""
+    top = 1 if scheme == "binary" else 5
+    counted = np.zeros((len(tables), top + 1, top + 2), dtype=np.int64)
+    for place, pairs in enumerate(tables):
+        for gold, answer in pairs:
+            counted[place, min(gold, top), min(answer, top) if answer >= 0 else top + 1] += 1
+    together = measures_of_tables(counted, range(top + 1), of_two=scheme == "binary")
+    for place, pairs in enumerate(tables):
+        alone = of(pairs, scheme)["counting_errors"]
+        assert {name: or_none(values[place]) for name, values in together.items()} == {
+            name: alone[name] if alone[name] is None else pytest.approx(alone[name], abs=1e-12) for name in MEASURES
+        }
 
 
 @pytest.mark.long

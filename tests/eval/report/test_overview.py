@@ -197,3 +197,13 @@ def test_the_front_and_the_places_of_points() -> None:
     apart = cost_axis([2, 900])
     assert labels(apart) == ["1", "10", "100", "1,000"]
     assert apart.share(10) == pytest.approx(1 / 3)
+
+
+def test_bars_are_as_high_as_the_share_of_right_verdicts(tmp_path: Path) -> None:
+    lines = [line(f"p{number}", number > 0, 0, confidence=0.55) for number in range(4)]
+    page, _ = report(tmp_path, write_run(tmp_path / "run", lines))
+    bar = next(given for tag, given in page.elements if tag == "rect" and given.get("x"))
+    said = next(given for tag, given in page.elements if given.get("class") == "second")
+    assert float(bar["height"] or 0) == pytest.approx((228 - 14) / 4)
+    assert float(bar["y"] or 0) + float(bar["height"] or 0) == pytest.approx(228)
+    assert float(said["y1"] or 0) == pytest.approx(228 - 0.55 * (228 - 14), abs=0.01)

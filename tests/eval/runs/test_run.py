@@ -222,6 +222,27 @@ async def test_data_that_break_off_cost_nothing_that_was_in_flight(tmp_path: Pat
         assert len(lines(tmp_path)) == len(server.requests) == 4
 
 
+async def test_a_graph_that_breaks_costs_nothing_that_was_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tribunal.cases.session import judge_post as heard
+
+    async def judge_post(text: str, *given: Any, **more: Any) -> Any:
+        if text == "word-2.":
+            raise KeyError("cues")
+        return await heard(text, *given, **more)
+
+    monkeypatch.setattr("tribunal.eval.runs.decider.judge_post", judge_post)
+    async with ScriptedServer(court_script(), latency=0.2) as server:
+        tally = await decided(server, tmp_path, job(50, 4))
+        assert "graph baseline: post post-2: KeyError: 'cues' (test_run.py, line " in tally.stopped
+        assert 2 <= len(server.requests) == len(lines(tmp_path)) <= 4
+    monkeypatch.setattr("tribunal.eval.runs.decider.judge_post", heard)
+    async with ScriptedServer(court_script()) as server:
+        assert (await decided(server, tmp_path, job(50, 4))).stopped == ""
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(50))
+
+
 async def test_failures_are_retried_alone(tmp_path: Path) -> None:
     broken = {"yes": True}
 

@@ -15,9 +15,7 @@ from tests.doubles import Reply
 from tests.openai_server import OpenAIServer
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
-from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.tables import COLUMNS
-from tribunal.eval.runs.tally import RunTally
 
 HOSTILE = ['two\nlines, "quoted"', "=1+1", "좋은 아침 🍵", "tab\there", "@note", "<b>&amp;</b>"]
 
@@ -87,20 +85,6 @@ async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_al
             await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
             [row] = read(out)
             assert (row["explanation"], row["tribunal_explanation"]) == ("=mine", written)
-
-
-def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:
-    posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
-
-    def somebody_makes_a_folder(_: RunTally) -> None:
-        out.mkdir(exist_ok=True)
-
-    with pytest.raises(BadInput, match=r"out\.csv: Is a directory; the results are in .*out\.csv\.run, run it again"):
-        batch(posts, out, graph="baseline", settings={}, options=RunOptions(watch=somebody_makes_a_folder))
-    assert not (tmp_path / ".out.csv.part").exists()
-    out.rmdir()
-    tally = batch(posts, out, graph="baseline", settings={})
-    assert (tally.before, tally.done, len(read(out))) == (1, 0, 1)
 
 
 def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:

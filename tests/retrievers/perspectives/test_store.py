@@ -101,12 +101,3 @@ async def test_perspectives_are_searched_together_and_embed_the_text_once(mine: 
     assert len(found["mine"]) == len(found[EXAMPLES[0]]) == 2  # type: ignore[arg-type]
     assert isinstance(found[EXAMPLES[1]], CallFailed)
     assert await search_all([built], "") == {"mine": []}
-
-
-async def test_one_embedding_that_fails_fails_its_perspectives_alone(built: PerspectiveStore) -> None:
-    dead = Counting(fails_after=0)
-    dead.name = "dead"
-    broken = PerspectiveStore(find_perspective(EXAMPLES[1]), dead, built.index)
-    found = await search_all([broken, built], "river")
-    assert isinstance(found[EXAMPLES[1]], CallFailed)
-    assert len(found["mine"]) == 3  # type: ignore[arg-type]

@@ -61,12 +61,6 @@ async def test_requests_to_an_engine_keep_their_distance_across_chains(clock: li
     assert [at for _, at in engine.asked] == [1000.0, 1001.0, 1002.0, 1003.0]
 
 
-async def test_duckduckgo_is_asked_about_once_a_second(clock: list[float]) -> None:
-    engine = Scripted(clock, lambda query: [], "duckduckgo")
-    await asyncio.gather(SearchChain([engine]).search("one"), SearchChain([engine]).search("two"))
-    assert [at for _, at in engine.asked] == [1000.0, 1001.0]
-
-
 async def test_an_engine_that_said_wait_is_left_alone_for_so_long(clock: list[float]) -> None:
     answers = {"one": SearchFailed("rate_limit", "too many", retry_after=7)}
     engine = Scripted(clock, lambda query: answers.get(query, [a_hit()]))
@@ -132,11 +126,3 @@ async def test_an_engine_of_ones_own_that_breaks_hands_over(our_module: str) -> 
     found = await search_chain(f"{our_module}:ENGINE,none").search("broken")
     assert (found.engine, found.failures[0].engine, found.failures[0].kind) == ("none", "ours", "server")
     assert "sk-abcdef" not in found.failures[0].message
-
-
-@pytest.mark.parametrize(
-    ("member", "words"), [("Engine", "is a class"), ("TEXT", "not a SearchEngine"), ("NONE", "can't be loaded")]
-)
-def test_what_is_no_engine_is_refused(our_module: str, member: str, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
-        search_chain(f"{our_module}:{member}")
