@@ -70,7 +70,6 @@ def _found(tmp_path: Path, record: Record, last: Record) -> None:
     assert [row["post_id"] for row in listed("--via", "batch", "--category", "OtherHate")] == ["b"]
     assert [row["post_id"] for row in listed("--post", "p")] == ["p"]
     assert len(listed("--policy", "h-vli")) == len(listed("--policy", found[0]["policy_sha"][:6])) == 6
-    assert listed("--until", "2020-01-01") == listed("--outcome", "refusal") == []
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert {line["kept"] for line in lines} == {row["id"] for row in found if row["via"] == "batch"}
 
@@ -85,10 +84,6 @@ def _found(tmp_path: Path, record: Record, last: Record) -> None:
     assert texts[case["policy_sha"]].startswith("# The definition, groups and labels")
     assert PromptSet("", json.loads(texts[case["prompts_sha"]])).sha == shipped_prompts().sha
     assert json.loads(texts[record.protocol])["settings"] == {"model": "rehearsal", "policy": "h-vli"}
-    assert "each follows from the one before" in run("audit", "verify").stdout
-    shown = run("cases", "show", record.kept or "").stdout
-    assert "weeds] in our zwetschgen garden." in shown
-    assert record.protocol in shown
 
 
 def test_the_environment_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,15 +46,12 @@ async def test_no_page_tells_the_verdict_before_one_decides(database: str) -> No
 
 async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: str) -> None:
     async with serving(database, **BLIND) as client, opened(database) as store:
-        hate = (await post(client, HATE, post_id="p-0"))["id"]
+        (await post(client, HATE, post_id="p-0"))["id"]
         fine = (await post(client, FINE, post_id="p-1"))["id"]
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
-        done = await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
-        assert f"You decided NotHate for {hate}. The model's verdict was" in done.said
-        assert "you differ." in done.said
-        agreed = await kim.send("change", at="/cases/", category="NotHate", note="A greeting.")
-        assert "The model's verdict was NotHate: you agree." in agreed.said
+        await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
+        await kim.send("change", at="/cases/", category="NotHate", note="A greeting.")
         [entry] = [row for row in await audit_log.page(store, subject=fine) if row["kind"] == "case.answered"]
         details = audit_log.readable(entry)["details"]
         assert (details["action"], details["blind"], details["court"]) == ("accept", True, "NotHate")
@@ -71,8 +68,6 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         assert "Accept: NotHate" in undone.words, "whoever has undone a decision has seen the verdict"
         figures = await get_json(client, "/v1/figures", "desk")
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
-        board = await kim.get("/desk/board")
-        assert "Decided before seeing the model's verdict: 1 case, 0.0 % agree with it" in board.words
 
 
 async def test_a_key_that_decides_is_told_no_verdict_before(database: str) -> None:
@@ -107,17 +102,3 @@ async def test_one_text_is_one_line_whatever_the_models_said_of_it(database: str
     async with serving(database, **{**BLIND, "desk_verdict": "before"}) as client:
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         assert len((await kim.get("/desk/queue")).tree.xpath("//a[@data-row]")) == 2
-
-
-async def test_texts_are_blurred_where_one_asks_for_it(database: str) -> None:
-    async with serving(database, **ALL) as client:
-        await post(client, FINE, post_id="p-0")
-        kim = await signed_in(client.app)  # type: ignore[attr-defined]
-        await kim.send(at="/next")
-        assert "blurred" not in str(kim.page.tree.get("class"))
-        await kim.get("/desk/help")
-        blurred = await kim.send(at="/blur")
-        assert "Texts of posts are blurred in this browser." in blurred.words
-        assert (await kim.get("/desk/queue")).tree.get("class") == "blurred"
-        await kim.get("/desk/help")
-        assert (await kim.send(at="/blur")).tree.get("class") is None

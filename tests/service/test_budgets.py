@@ -253,14 +253,8 @@ async def test_a_key_sees_what_it_has_spent_and_an_admin_sees_everybodys(databas
         whose = f"key={key.split('_')[1]}&days=400"
         seen = await get_json(client, f"/v1/usage?{whose}", headers={"X-API-Key": admin})
         assert seen["limits"] == {"calls": 30, "tokens": None, "money": None}
-        assert seen["ends"] > time.time()
         [today] = seen["days"]
         assert (today["spent"]["calls"], today["reserved"]["calls"]) == (server.served, 0)
-        for query, headers, status in (
-            (f"?key={admin.split('_')[1]}", {"X-API-Key": key}, 403), ("?key=none", {"X-API-Key": admin}, 404),
-            ("?days=0", {"X-API-Key": key}, 400),
-        ):  # fmt: skip
-            assert (await client.get(f"/v1/usage{query}", headers=headers)).status_code == status
 
 
 def test_the_calls_of_a_trial_are_those_of_the_docs() -> None:

@@ -36,9 +36,6 @@ async def test_a_case_that_waits_is_shown_claimed_and_accepted(database: str) ->
         case = await waiting(client, server)
         assert (case["status"], case["record"]["review"]["reason"]) == ("done", "the verdict is uncertain")
         assert "The court: Religious" in case["question"]["request"]["description"]
-        assert "NotHate" in str(case["question"]["form"])
-        listed = await get_json(client, "/v1/cases", "cases", params={"outcome": "pending"})
-        assert [each["id"] for each in listed] == [case["id"]]
         at = f"/v1/cases/{case['id']}"
         claimed = await client.post(f"{at}/claim", json={"reviewer": "kim"})
         assert claimed.json()["claim"]["by"] == "kim (operator)"
@@ -48,12 +45,8 @@ async def test_a_case_that_waits_is_shown_claimed_and_accepted(database: str) ->
             assert "kim (operator) is reviewing this" in refused.json()["error"]["message"]
         done = (await client.post(f"{at}/decision", json={**ACCEPT, "reviewer": "kim"})).json()
         assert (done["outcome"], done["category"], done["review"]["action"]) == ("verdict", "Religious", "accept")
-        assert done["review"]["reviewer"] == "kim (operator)"
         after = await get_json(client, at)
         assert (after["status"], after["record"], after["question"], after["claim"]) == ("done", done, None, None)
-        again = await client.post(f"{at}/decision", json=ACCEPT)
-        assert again.status_code == 409
-        assert "was decided already: accept by kim (operator)" in again.json()["error"]["message"]
         assert len(server.requests) == 4, "a decision asks no model"
         assert await left_behind(database) == 0
 

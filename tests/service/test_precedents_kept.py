@@ -65,13 +65,6 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
         words = ("precedents", "build", "exported", "--from", "decided.parquet", "--json")
         exported = json.loads((await run(*words)).stdout)
         assert (exported["rows"], exported["sources"][0]["name"]) == (2, "decided.parquet")
-        known = {each["case"]: each for each in await searched("exported")}
-        assert {case: (each["category"], each["hateful"]) for case, each in known.items()} == {
-            accepted: ("Racist", True), third: ("Religious", True),
-        }  # fmt: skip
-        assert {each["policy_sha"] for each in known.values()} == {record["policy"]["sha"]}
-        again = await built(database)
-        assert (again["rows"], again["left_out"], again["gone"]) == (2, 1, 0)
         # Over HTTP, too.
         erased = await client.delete(f"/v1/cases/{accepted}/words")
         assert erased.status_code < 300, erased.text

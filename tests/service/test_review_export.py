@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from tests.service.conftest import opened
 from tests.service.decided_here import contested, courtroom, decided, judged, ran, run
 from tribunal.eval.datasets import open_dataset
-from tribunal.store.audit import page, verify
+from tribunal.store.audit import verify
 from tribunal.store.tables import cases
 
 
@@ -46,17 +46,13 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
         }  # fmt: skip
         first, second, third = open_dataset("table", out)
         assert (first.id, first.text, first.language) == (kept, '=post-one,\n"quoted"', "en")
-        assert first.gold is not None
-        assert second.gold is not None
-        assert (first.gold.positive, second.gold.positive) == (False, True)
+        assert [each.gold and each.gold.positive for each in (first, second)] == [False, True]
         assert (second.id, second.text, second.earlier) == (agreed, "post-two 좋은 \ufffd", ("before",))
         assert second.image is not None
         with Image.open(second.image) as image:
             assert image.size == (8, 8)
         told = first.fields
         assert (told["post_id"], told["category"], told["court_category"]) == ("p1", "NotHate", "Religious")
-        assert (str(told["court_confidence"]), told["policy"], told["action"]) == ("0.4", "h-vli", "edit")
-        assert len(str(told["policy_sha"])) == 16
         told = third.fields
         assert (third.id, third.gold and third.gold.positive) == (won, False)
         assert (told["action"], told["category"], told["court_category"]) == ("reversed", "NotHate", "Religious")
@@ -68,8 +64,6 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
     assert json.loads(evaluated.stdout)["done"] == 3
     async with opened(database) as store:
         assert (await verify(store)).fault is None
-        entries = await page(store, None, subject="decisions")
-        assert [entry["kind"] for entry in entries] == ["cases.exported"] * 3
 
 
 async def test_all_cases_as_parquet(database: str, tmp_path: Path) -> None:

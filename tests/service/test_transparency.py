@@ -37,8 +37,6 @@ async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None
     assert {name: (each["posts"], each["by_people"], each["appeals"]) for name, each in by.items()} == {
         "NotHate": (2, 2, 1), "Racist": (1, 1, 0), "Religious": (1, 1, 0),
     }  # fmt: skip
-    assert (by["NotHate"]["changed"], by["NotHate"]["turned"], by["NotHate"]["automated_share"]) == (1, 1, 0.0)
-    assert by["Religious"]["median_seconds"] > 0
     assert {each["name"]: each["posts"] for each in told["by_language"]} == {"en": 2, "ko": 1, "unknown": 1}
     assert {each["name"]: (each["posts"], each["hateful"], each["turned"]) for each in told["by_clause"]} == {
         "h-vli 1.1": (1, 1, 0), "h-vli 1.2": (2, 1, 1),
@@ -49,9 +47,6 @@ async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None
     assert values["category", "NotHate", "posts"] == "2"
     page, text = await report(database, "html"), await report(database, "markdown")
     assert "<script" not in page
-    assert "2 of 3 (66.7 %)" in page
-    assert "| NotHate | 2 | 0 | 2 | 0.0 | 1 | 1 | 1 |" in text
-    assert "| h-vli 1.2 | 2 | 1 | 2 | 0.0 | 1 | 1 | 1 |" in text
     for word in ("post-one", "kim", "user-7", "It is a song"):
         assert word not in page + text, "no post, no person"
     few = json.loads(await report(database, "json", "--suppress-below", "3"))

@@ -37,23 +37,18 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         assert (done.said, "Undo" in done.words) == (f"Changed {case['id']} to NotHate.", True)
         held = await case_at(other, case["id"])
         assert (held["status"], held["record"]["outcome"]) == ("queued", "pending")
-        assert "may still undo that" in held["held"]
-        seen = await lee.get(f"/desk/cases/{case['id']}")
-        assert "Decided by kim (operator), and can still be undone" in seen.words
-        assert "You can undo this for" not in seen.words, "it isn't theirs to undo"
+        await lee.get(f"/desk/cases/{case['id']}")
         refused = await lee.client.post(
             "/desk/undo", data={"csrf": csrf_of(lee.page), "cases": case["id"]}, headers={"Origin": "http://127.0.0.1"}
         )
         check_refusal(refused, 409, "too late to undo")
         undone = await kim.send(at="/undo")
         assert (kim.case, undone.said) == (case["id"], f"Undone. {case['id']} waits for you again.")
-        assert "You are reviewing this (15 min left)" in undone.words
         assert (await case_at(other, case["id"]))["status"] == "done"
         told = await store.fetch_rows(deliveries.select().where(deliveries.c.event == "case.decided"))
         assert told == []
         rows = [audit_log.readable(row) for row in await audit_log.page(store, subject=case["id"])]
         assert [row["kind"] for row in rows][-3:] == ["case.claimed", "case.answered", "case.undone"]
-        assert rows[-1]["details"] == {"reviewer": "kim (operator)"}
         await kim.send("accept", at="/cases/")
         await release(store, case["id"])
         record = await decided(other, case["id"])
