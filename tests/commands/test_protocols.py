@@ -49,7 +49,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--protocol", "paper", "--dataset", "hatecheck"), "protocol: paper: no paper has one for hatecheck"),
         (
             ("--protocol", "paper"),
-            "dataset: name one (a table of your own is `table`), or a protocol of one alone",
+            "dataset: name one (a table of your own is `table`), or a protocol",
         ),
         (("--dataset", "fhm", "--paper-models"), "paper_models: is of a protocol; name one"),
         (("--dataset", "fhm+sbic"), "data: fhm+sbic is several sets; give fhm=FOLDER and sbic=FOLDER"),
