@@ -11,10 +11,9 @@ from tests.court import argument, court_script, cue, decide
 from tests.doubles import ScriptedServer
 from tests.models.honest_reasons import HONEST
 from tribunal.models.wire_schema import wire_schema
-from tribunal.nodes.arcade.cues import ArgumentsForm, argument_mender, arguments_form
+from tribunal.nodes.arcade.cues import arguments_form
 from tribunal.nodes.forms import decision_form
 from tribunal.prompts.policy import load_policy
-from tribunal.schema import Cue
 
 H_VLI = load_policy("h-vli")
 GRAPHS = ["arcade", "multiround", "tribunal"]
@@ -78,17 +77,6 @@ def test_a_stance_or_type_in_another_spelling_is_taken_and_its_number_is_not() -
     assert form.model_validate({"arguments": [said]}).arguments[0].stance == "press"
     with pytest.raises(ValidationError):
         form.model_validate({"arguments": [{**said, "stance": "0"}]})
-
-
-def test_where_nothing_is_left_the_model_is_told_what_there_is() -> None:
-    held = [
-        Cue(id=f"C{n}", type="Direct", target_group="x", claim="y", justification="z", category="w") for n in (1, 2)
-    ]
-    mend = argument_mender(held, "defender")
-    given = ArgumentsForm.model_validate({"arguments": [argument("so", "refute", "C9")]})
-    with pytest.raises(ValueError, match="'C9' is not one of the cues C1, C2"):
-        mend(given, [])
-    assert mend(ArgumentsForm(arguments=[]), []).arguments == []
 
 
 # Bounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.graphs.views_script import (
     part,
     words,
 )
+from tests.tables import table
 from tribunal.errors import BadInput
 
 
@@ -57,6 +59,17 @@ async def test_a_wrong_line_up_costs_no_call(tmp_path: Path, text: str, says: st
     async with ScriptedServer(debate()) as server:
         with pytest.raises(BadInput, match=says):
             await decide(server, graph="mv_debate", line_up=str(file))
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    table(__file__, "wrong_settings_cost_no_call"),
+)
+async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) -> None:
+    async with ScriptedServer(debate()) as server:
+        with pytest.raises(BadInput, match=says):
+            await decide(server, graph="mv_debate", **settings)
         assert server.requests == []
 
 

@@ -12,9 +12,6 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as by_statsmodels
 from statsmodels.stats.proportion import proportion_confint
 
-from tests.court import decide
-from tests.doubles import ScriptedServer
-from tests.graphs.panel_script import panel
 from tests.result_lines import line, measure
 from tribunal.eval.measures.agreement import measure_agreement
 from tribunal.schema import JSON
@@ -86,17 +83,3 @@ def test_repeats_that_some_posts_lack_are_in_alpha_and_not_in_kappa(tmp_path: Pa
 @pytest.mark.parametrize("ratings", [[], [[]], [[1]]])
 def test_what_has_no_kappa(ratings: list[list[int]]) -> None:
     assert fleiss_kappa(ratings) is None
-
-
-async def test_over_agents_and_over_repeats_of_real_records(tmp_path: Path) -> None:
-    async with ScriptedServer(panel(3)) as server:
-        lines = [
-            {**(await decide(server, f"post {each}", graph="predict", repeat=repeat)).dump(), "repeat": repeat}
-            for repeat in range(2)
-            for each in range(2)
-        ]
-    found = measure(tmp_path / "run", lines)
-    # The same three of five call every post hate: P̄ = 0.4, P̄e = 0.52.
-    assert found["over_agents"]["kappa"] == pytest.approx((0.4 - 0.52) / (1 - 0.52))
-    assert (found["over_agents"]["n"], len(found["over_agents"]["agents"])) == (4, 5)
-    assert (found["over_repeats"]["posts"], found["over_repeats"]["kappa"]) == (2, 1.0)
