@@ -8,16 +8,9 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
+from tribunal.models.faults import read_finish
 from tribunal.models.role import strip_thinking
 from tribunal.text import scrub
-
-# Finish reasons by which an answer was withheld, over all providers.
-_WITHHELD = {
-    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
-    "recitation", "refusal", "sensitive",
-}  # fmt: skip
-# And by which it was cut off.
-LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 
 _PLAIN_REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
@@ -95,8 +88,9 @@ class Completion(NamedTuple):
         if self.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
             return "block_reason", f"the prompt was blocked: {self.blocked}"
         said = strip_thinking(self.text)
-        if self.finish_reason in _WITHHELD:
-            return "content_filter", said or f"the answer was withheld: {self.finish_reason}"
+        fault = read_finish(self.finish_reason)
+        if fault and fault.kind == "refused":
+            return "content_filter", said or fault.message
         if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
             return "plain_text", said
         return None

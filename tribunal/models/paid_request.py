@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from tribunal.allowance import Allowance, PaidRequest, current_allowance
 from tribunal.errors import BudgetSpent, CallFailed
 from tribunal.models.completion import Completion
-from tribunal.models.diagnosis import Diagnosis
+from tribunal.models.faults import Fault
 from tribunal.models.model_call import ModelCall
 
 
-async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Diagnosis]]) -> Completion | Diagnosis:
+async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Fault]]) -> Completion | Fault:
     """Send a request, and count what it cost.
 
     An answer costs what the provider says, and its most if it doesn't say; a request that failed costs no tokens; one
@@ -26,7 +26,7 @@ async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | D
     request = _begin_request(allowance, call)
     try:
         outcome = await send()
-        if isinstance(outcome, Diagnosis):
+        if isinstance(outcome, Fault):
             if outcome.kind != "timeout":
                 allowance.note_tokens(request, 0, 0, 0)
         elif outcome.usage is not None:

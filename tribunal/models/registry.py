@@ -32,8 +32,10 @@ from tribunal.model_objects import (
     refusal_elsewhere,
     secrets_in,
 )
+from tribunal.models.concurrency import ConcurrencyLimit
 from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
-from tribunal.models.model_limits import KeyPool, ModelLimits
+from tribunal.models.keys import KeyPool
+from tribunal.models.ladder import Learnt, forget_learnt, learnt_of
 from tribunal.models.providers import Endpoint, ModelName, Provider
 from tribunal.models.providers.anthropic import ANTHROPIC
 from tribunal.models.providers.google import GOOGLE
@@ -277,7 +279,7 @@ class ModelRegistry:
 
     Attributes:
         environment: the settings outside a run, as they were when it last looked around.
-        limits: what servers have shown of each model.
+        concurrency: how many requests to each model may be under way.
         exams: the last exam of each model at each address.
         secrets: every key and password of an address that it has held, since a call under way may still tell them.
         on_rest: is told the provider, the key's number and the seconds of every rest that a server asks for, or None.
@@ -299,7 +301,7 @@ class ModelRegistry:
     def reset_keys(self) -> None:
         """Begin anew with every key and every model."""
         self._pools: dict[str | int, KeyPool] = {}  # by the provider's name, or the number of a model object
-        self.limits: defaultdict[ModelName, ModelLimits] = defaultdict(ModelLimits)
+        self.concurrency: defaultdict[ModelName, ConcurrencyLimit] = defaultdict(ConcurrencyLimit)
 
     def refresh_environment(self) -> None:
         """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
@@ -341,8 +343,13 @@ class ModelRegistry:
         """Forget what was learned of model objects that are gone."""
         gone = {each for each in self._pools if isinstance(each, int) and object_numbered(each) is None}
         self._pools = {name: pool for name, pool in self._pools.items() if name not in gone}
-        for model in [each for each in self.limits if each.number in gone]:
-            del self.limits[model]
+        for model in [each for each in self.concurrency if each.number in gone]:
+            del self.concurrency[model]
+        forget_learnt(gone)
+
+    def learnt(self, model: ModelName, provider: Provider) -> Learnt:
+        """Return what this process knows of a model at the address that it is asked at."""
+        return learnt_of(str(model), provider.base_url(self.environment), model.number)
 
     def rest_key_quietly(self, provider: str, number: int, seconds: float) -> None:
         """Another process that uses the same keys was asked to let one rest: so does this one, and tells nobody.

@@ -19,7 +19,7 @@ from tribunal.schema import JSON
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-ResponseFormat = Literal["json_schema", "json_object", "prompt"]
+ResponseFormat = Literal["json_schema", "tool_call", "json_object", "prompt"]
 # The keywords by which a JSON schema bounds lists, numbers and strings.
 LISTS, RANGES = frozenset({"minItems", "maxItems"}), frozenset({"minimum", "maximum"})
 LENGTHS = frozenset({"minLength", "maxLength"})
@@ -65,7 +65,8 @@ class RequestSettings:
 
     `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
     `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
-    from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream.
+    from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream;
+    `limit_name` is which of the provider's `limit_names` the token limit goes by.
     """
 
     response_format: ResponseFormat
@@ -76,6 +77,7 @@ class RequestSettings:
     extra: JSON = field(default_factory=dict)
     base_url: str | None = None
     stream: bool = True
+    limit_name: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,9 @@ class Provider:
         only_model: its one model, where it has just one; the provider's name alone then stands for it.
         sees_question: whether its client is handed the question itself, as the rehearsal model is.
         bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
-        takes_schema: whether `options` can ask for a form; else the words of each request say what form is wanted.
+        forms: the ways in which it is asked for a form, the best one first; the last one is the words of the request.
+        limit_names: the names that the token limit may have; none or one: it has no other.
+        always_streams: whether its client streams to itself even where nobody listens.
         takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
         takes_temperature: whether `options` sends the temperature.
@@ -150,7 +154,9 @@ class Provider:
     only_model: str | None = None
     sees_question: bool = False
     bounds: frozenset[str] = frozenset()
-    takes_schema: bool = True
+    forms: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
+    limit_names: tuple[str, ...] = ()
+    always_streams: bool = False
     takes_extra: bool = False
     bare_port: int | None = None
     takes_temperature: bool = True

@@ -223,16 +223,26 @@ def _clean_headers(headers: Any) -> None:
 
 
 def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any, response: Any) -> Any:
-    """Return a response that has been read: itself, or another one where something was struck out or put right."""
+    """Return a response that has been read: itself, or another one where something was struck out or put right.
+
+    Raises:
+        ServerError: the status is no success; every client would put it in words of its own.
+        NoAnswer: the body is no answer.
+        NotStreamed: a stream was asked for.
+    """
     raw = scrub_body(response.content, [settings.key])
-    if response.status_code < 300:
-        body = parse_answer(raw)
-        checked = settings.check_body(body) if settings.check_body else body
-        asked = ":streamGenerateContent" in str(request.url) or _ASKS_FOR_STREAM.search(request.content)
-        if asked and not settings.lines:
-            raise NotStreamed
-        if checked is not body:
-            return http.Response(response.status_code, headers=response.headers, json=checked)
+    if response.status_code >= 300:
+        raise ServerError(response.status_code, response.headers, raw, str(request.url))
+    body = parse_answer(raw)
+    told = body[0] if isinstance(body, list) and body else body
+    if isinstance(told, dict) and told.get("error"):
+        raise NoAnswer(told)
+    checked = settings.check_body(body) if settings.check_body else body
+    asked = ":streamGenerateContent" in str(request.url) or _ASKS_FOR_STREAM.search(request.content)
+    if asked and not settings.lines:
+        raise NotStreamed
+    if checked is not body:
+        return http.Response(response.status_code, headers=response.headers, json=checked)
     if raw == response.content:
         return response
     return http.Response(response.status_code, headers=response.headers, content=raw)
