@@ -45,7 +45,7 @@ def test_a_key_in_pieces_is_struck_out_and_all_else_is_passed_on(size: int, piec
     assert text_of(events) == '{"a": "the [key], it is", "b": "of [key]'
     assert KEY[:10] not in json.dumps(events)
     assert [each["choices"][0]["finish_reason"] for each in events if each["choices"]][-1] == "stop"
-    assert events[-1] == {"choices": [], "usage": {"prompt_tokens": 3}}
+    assert events[-1] == {"choices": [], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
 
 
 def test_words_are_passed_on_as_soon_as_they_are_whole() -> None:

@@ -10,14 +10,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tribunal.models.faults import read_fault
-from tribunal.models.providers import http
+from tribunal.models.providers import connections
 from tribunal.models.providers.http import add_path, post_json
 from tribunal.models.providers.wire_errors import NoAnswer, ServerError
 
 
 def test_certifi_is_trusted_where_python_knows_of_no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: SimpleNamespace(cafile=None, capath=None))
-    made = http._load_authorities("none is read yet", None)
+    made = connections._load_authorities(None, "none is read yet")
     assert made.verify_mode is ssl.CERT_REQUIRED
     assert made.cert_store_stats()["x509_ca"] > 100
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage
 
 from tribunal.models.faults import read_finish
+from tribunal.models.providers.usage import TokenCounts, read_usage
 from tribunal.models.role import strip_thinking
 from tribunal.text import scrub
 
@@ -39,8 +40,8 @@ class Completion(NamedTuple):
         blocked: why the prompt was blocked, as Gemini says it.
         model: what the provider calls the model.
         fingerprint: what its server calls its weights and configuration (`system_fingerprint`).
-        usage: the tokens of the prompt, of the answer, and of what the provider had of the prompt in its cache; None
-            where they weren't counted.
+        usage: how many tokens it took, as far as that was said.
+        is_estimated: whether some of them were counted here.
     """
 
     text: str
@@ -49,7 +50,8 @@ class Completion(NamedTuple):
     blocked: str = ""
     model: str = ""
     fingerprint: str = ""
-    usage: tuple[int, int, int] | None = None
+    usage: TokenCounts = TokenCounts()
+    is_estimated: bool = False
 
     @classmethod
     def from_message(cls, message: AIMessage, keys: Iterable[str] = ()) -> Completion:
@@ -63,14 +65,9 @@ class Completion(NamedTuple):
         blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
         model = meta.get("model_name") or meta.get("model")
         fields = (text, finish, refusal, blocked, model, meta.get("system_fingerprint"))
-        used, counts = message.usage_metadata, None
-        if used:
-            # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
-            details: dict[str, Any] = dict(used.get("input_token_details") or {})
-            cached = sum(number or 0 for name, number in details.items() if name.endswith("cache_read"))
-            counts = used["input_tokens"], used["output_tokens"], cached
+        told = [message.usage_metadata, *(meta.get(name) for name in ("token_usage", "usage", "usage_metadata"))]
         texts = [scrub(str(each), keys) if each else "" for each in fields]
-        return cls._make((*texts, counts))
+        return cls(*texts, read_usage(*told))
 
     @property
     def finish_reason(self) -> str:

@@ -268,7 +268,7 @@ class Ladder:
         """Take note of what has just been answered to; `is_proven`: what was dropped last on a guess is refused."""
         call, learnt = self._call, self._learnt
         learnt.errors, learnt.futile = 0, None
-        if call.may_stream and not call.last_prompt_tokens:
+        if call.may_stream and call.is_last_estimated:
             call.left_out["stream"] = 1  # it may say what was used of a whole answer alone
             self._named.add("stream")
         for part in PARTS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,9 +17,11 @@ from tribunal.models.completion import Completion
 from tribunal.models.ladder import Part
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
+from tribunal.models.providers.usage import TokenCounts
 from tribunal.models.role import Question, UnreadableAnswer
 from tribunal.models.served_name import label_served
 from tribunal.models.substance import EmptyField
+from tribunal.models.token_counter import shared_counter
 from tribunal.models.wire_schema import allowed_values, wire_schema
 from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
@@ -58,6 +61,8 @@ class ModelCall:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    is_estimated: bool = False  # whether some tokens were counted here, since the server didn't say them
+    is_last_estimated: bool = False
     cached: bool = False
     key: int | None = None
     answer_text: str = ""
@@ -269,11 +274,13 @@ class ModelCall:
     def note_completion(self, answered: Completion) -> None:
         """Note what came back, to what, and what it cost."""
         self.shown |= self.shown_parts()
-        if answered.usage:
-            self.last_prompt_tokens, self.last_completion_tokens, cached = answered.usage
-            self.prompt_tokens += self.last_prompt_tokens
-            self.completion_tokens += self.last_completion_tokens
-            self.cached_tokens += cached
+        usage = answered.usage
+        self.last_prompt_tokens, self.last_completion_tokens = usage.prompt or 0, usage.answer or 0
+        self.prompt_tokens += self.last_prompt_tokens
+        self.completion_tokens += self.last_completion_tokens
+        self.cached_tokens += usage.cached
+        self.is_last_estimated = answered.is_estimated
+        self.is_estimated |= answered.is_estimated
         self.served = one_line(answered.model)[:120] or None
         self.fingerprint = one_line(answered.fingerprint)[:120] or None
         self.answer_text = answered.text
@@ -285,6 +292,17 @@ class ModelCall:
         for each in self.emptied:
             self.warn(f"{self.model} gave no reason: {each.field} {each.problem}; it was left empty")
         return value
+
+    async def estimate_missing(self, answered: Completion) -> Completion:
+        """Return what came back with its tokens counted here where the server didn't say them."""
+        usage = answered.usage
+        if usage.prompt is not None and (usage.answer is not None or not answered.text):
+            return answered._replace(usage=usage._replace(answer=usage.answer or 0))
+        counter = await shared_counter()
+        words = "\n".join(words for _, words in self.prompt_turns())
+        prompt = usage.prompt or math.ceil(counter.count(words)) + (IMAGE_TOKENS if self.sends_image else 0)
+        answer = usage.answer or math.ceil(counter.count(answered.text))
+        return answered._replace(usage=TokenCounts(prompt, answer, usage.cached), is_estimated=True)
 
     def prompt_hash(self) -> str:
         """Return a hash of the words and the image that were asked with."""
@@ -337,6 +355,7 @@ class ModelCall:
             "shown": sorted(shown),
             "repeat": self.question.repeat,
             "draw": self.question.draw,
+            **({"estimated": True} if self.is_estimated else {}),
             **({"emptied": [each.field for each in self.emptied]} if self.emptied else {}),
             "error": error,
         }

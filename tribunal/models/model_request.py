@@ -111,6 +111,7 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
         return read_fault(error, secrets=registry.secrets, shown=shown)
     finally:
         turns.release_slot(turn, timed_out=timed_out, answered=answered)
+    completion = await call.estimate_missing(completion)
     call.note_completion(completion)
     # A server of one's own may cut a prompt and not say so. Of what it has in its cache it may not count anything; a
     # prompt that was cut fills a whole context.

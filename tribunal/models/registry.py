@@ -332,7 +332,8 @@ class ModelRegistry:
             pool = self._pools[model.number] = KeyPool(str(model), [])
             return pool
         self.secrets |= provider.all_secrets(self.environment)
-        pool = KeyPool(model.provider, provider.key_pool(self.environment), self._report_rest)
+        keys = provider.key_pool(self.environment)
+        pool = KeyPool(model.provider, keys, lambda *rest: self.on_rest and self.on_rest(*rest))
         self._pools[model.provider] = pool
         for (name, number), until in self._elsewhere.items():
             if name == model.provider:
@@ -368,10 +369,6 @@ class ModelRegistry:
         """Let keys of a provider be tried again that it has declined: somebody may have seen to them."""
         if pool := self._pools.get(provider):
             pool.restore_keys()
-
-    def _report_rest(self, provider: str, number: int, seconds: float) -> None:
-        if self.on_rest is not None:
-            self.on_rest(provider, number, seconds)
 
     def chat_client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
         """Return the client of a model, with this key; a model object is its own.

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tribunal.environment import check_trusted
 from tribunal.errors import BadInput
+from tribunal.models.providers.connections import check_proxy
 from tribunal.models.providers.http import add_path
 from tribunal.schema import JSON
 
@@ -200,10 +201,13 @@ class Provider:
         return ""
 
     def check_address(self, environment: Mapping[str, str]) -> None:
-        """Raise `BadInput` where its address is none that a request can be sent to."""
+        """Raise `BadInput` where its address is none that a request can be sent to, or its proxy lacks a package."""
         name, url = self.address_setting(environment), self.base_url(environment)
         if name and url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc):
             raise BadInput(f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://")
+        address = urlsplit(url or self.rest_url or "")
+        if address.hostname:
+            check_proxy(address.scheme, address.hostname)
 
     def request_url(self, environment: Mapping[str, str], path: str) -> str:
         """Return the address of a plain HTTP request."""

@@ -45,7 +45,7 @@ class LocalFault(ConnectionError):
     """A request that this machine couldn't send: its proxy, its certificates or a package are at fault."""
 
 
-class TooLarge(Exception):
+class TooLarge(ValueError):
     """A body that is longer than any answer."""
 
 
