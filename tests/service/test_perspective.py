@@ -159,6 +159,7 @@ async def test_a_dismissal_is_scored_by_the_verdict_or_by_the_fitted_file(tmp_pa
     }  # fmt: skip
     file.write_text(json.dumps(fitted))
     for settings, score, kind in (({}, 0.0, "verdict"), ({"threshold_file": str(file)}, 0.04, "calibrated")):
+        (tmp_path / kind).mkdir()
         async with (
             ScriptedServer(court_script(implicit=False)) as server,
             deciding(server, sqlite(tmp_path / kind), settings=settings) as url,
