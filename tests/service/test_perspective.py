@@ -168,8 +168,8 @@ async def test_a_dismissal_is_scored_by_the_verdict_or_by_the_fitted_file(tmp_pa
             body = {"comment": {"text": "Good morning!"}, "requestedAttributes": {"HATE_SPEECH": {}}}
             got = await client.post("/v1alpha1/comments:analyze", json=body)
             assert got.json()["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == score
-            said = [got.headers[f"tribunal-{name}"] for name in ("score", "uncertain", "rehearsed")]
-            assert said == [kind, "false", "false"]
+            said = [got.headers[f"tribunal-{name}"] for name in ("score", "rehearsed")]
+            assert said == [kind, "false"]
             record = (await cases_at(url))[0]["record"]
     assert (record["probability"], record["probability_from"]) == (0.04, "calibrated")
 
