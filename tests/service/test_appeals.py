@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -254,6 +256,28 @@ async def test_what_can_not_be_appealed(database: str) -> None:
         made = [await client.post(f"{at}/appeal", json=APPEAL, headers=once) for _ in range(2)]
         assert [each.status_code for each in made] == [201, 200], "in time again, from the last decision on"
         assert made[0].json()["id"] == made[1].json()["id"]
+
+
+async def test_the_policy_of_the_decision_outlives_its_file(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_bytes(files("tribunal.prompts").joinpath("policies/h-vli.toml").read_bytes())
+    ours = {"settings": {**COURT["settings"], "policy": str(file)}}
+    async with (
+        ScriptedServer(court_script(explicit=True, judge=[SURE, CLEAN])) as server,
+        serving(database, **ours) as client,
+    ):
+        at = await by_the_court(client, server)
+        sha = (await get_json(client, at, "record"))["policy"]["sha"]
+        where = await appealed(client, at)
+        file.write_text(file.read_text().replace('name = "NotHate"', 'name = "Clean"'))
+        await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})
+        now = await tried(client, where)
+        assert (now["status"], now["trial"]["policy"]["sha"], now["trial"]["category"]) == ("tried", sha, "NotHate")
+        file.unlink()
+        change = {"action": "change", "category": "NotHate", "note": "a song", "reviewer": "kim"}
+        done = await client.post(f"{where}/decision", json=change)
+        assert done.json()["result"] == "reversed", done.text
+        assert (await get_json(client, at, "record"))["policy"]["sha"] == sha
 
 
 async def test_who_sees_what(database: str) -> None:

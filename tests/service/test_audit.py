@@ -166,14 +166,9 @@ async def test_pages_and_filters(database: str) -> None:
         second = await get_json(client, "/v1/audit", params={"limit": 3, "after": first["next"]})
         assert [each["seq"] for each in first["entries"] + second["entries"]] == [1, 2, 3, 4, 5]
         assert second["next"] is None
-        at = second["entries"][0]["at"]
-        for query, seqs in (
-            ({"since": at}, [4, 5]), ({"until": at}, [1, 2, 3]), ({"kind": "key.made"}, []),
-            ({"subject": first["entries"][1]["subject"]}, [2]),
-        ):  # fmt: skip
+        for query, seqs in (({"since": second["entries"][0]["at"]}, [4, 5]), ({"kind": "key.made"}, [])):
             found = await get_json(client, "/v1/audit", "entries", params=query)
             assert [each["seq"] for each in found] == seqs, query
-        assert (await client.get("/v1/audit?kind=nonsense")).status_code == 400
 
 
 @pytest.mark.long

@@ -146,20 +146,3 @@ async def test_the_api_and_the_terminal_take_the_filters_of_the_queue(database: 
         assert await found(older="1") == set()
         refused = await asyncio.to_thread(CliRunner().invoke, app, ["cases", "list", "--image", "some"])
         assert "image: 'some'" in refused.output
-
-
-async def test_a_decision_names_clauses_of_the_policy_and_no_others(database: str) -> None:
-    settings = {**ALL["settings"], "policy": "moderations", "scheme": "fine"}  # type: ignore[dict-item]
-    async with serving(database, **{**ALL, "settings": settings, "desk_undo": 0.0}) as client:
-        [case] = await queued(client, "Good morning.")
-        kim = await signed_in(client.app)  # type: ignore[attr-defined]
-        await kim.send(at="/next")
-        offered = kim.page.tree.xpath("//details[summary[contains(., 'clauses')]]/dl/dt/text()")
-        assert offered == ["1.1", "1.2"]
-        typed = {"category": "hate", "note": "It greets nobody.", "clauses": "1.2, 9.9"}
-        refused = await kim.send("change", at="/cases/", **typed)
-        assert "9.9" in refused.wrong
-        assert refused.value("clauses") == "1.2, 9.9"
-        await kim.send("change", at="/cases/", **{**typed, "clauses": "1.2"})
-        got = await get_json(client, f"/v1/cases/{case}", "record")
-        assert (got["category"], got["clauses"], got["review"]["clauses"]) == ("hate", ["1.2"], ["1.2"])

@@ -66,17 +66,6 @@ async def test_a_database_that_is_gone_makes_it_unready_and_leaves_it_alive(data
             connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
 
-async def test_a_replica_that_stops_takes_no_work_and_says_so(database: str) -> None:
-    async with serving(database) as client:
-        await client.app.state.replica.drain()  # type: ignore[attr-defined]
-        got = await client.get("/readyz")
-        assert (got.status_code, got.json()["trouble"]) == (503, "stopping")
-        refused = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"})
-        assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
-        assert refused.headers["retry-after"] == "1"
-        assert await get_json(client, "/v1/cases", "cases") == []
-
-
 async def test_nothing_brings_it_work(database: str) -> None:
     async with serving(database) as client:
         replica = client.app.state.replica  # type: ignore[attr-defined]

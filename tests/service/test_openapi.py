@@ -188,14 +188,6 @@ def test_answers_are_as_the_document_says(
     fuzz(name, app_document, running, known, 8)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_many_answers_are_as_the_document_says(
-    name: str, app_document: Document, running: Running, known: dict[str, str]
-) -> None:
-    fuzz(name, app_document, running, known, 200)
-
-
 def test_the_page_of_the_api_needs_no_other_server(running: Running) -> None:
     with httpx.Client(base_url=running.url, timeout=60) as client:
         page = client.get("/docs")

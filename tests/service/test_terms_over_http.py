@@ -11,7 +11,6 @@ from tests.cases.test_terms_of_a_case import JUDGED, POST, Terms
 from tests.court import court_script, part
 from tests.openai_server import OpenAIServer
 from tests.service.conftest import opened, serving
-from tests.service.test_appeals import appealed, tried
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.record_rows import text_of
 
@@ -39,14 +38,11 @@ async def test_open_cases_outlive_their_files_and_their_replica(database: str, t
             said = {"action": "ask", "question": "Is it a quotation?"}
             again = (await client.post(f"/v1/cases/{asked}/decision?wait=60", json=said)).json()
             assert (again["outcome"], again["policy"], again["uncertain"]) == ("pending", done["policy"], False), again
-            where = await appealed(client, f"/v1/cases/{changed}")
-            await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "lee"})
-            assert (await tried(client, where))["trial"]["policy"]["sha"] == done["policy"]["sha"]
             row = await CaseStore(client.app.state.replica.store, "test", 3.0).case(changed)  # type: ignore[attr-defined]
         judged = [request for request in server.requests if part(request) == "judge"]
-        assert [request.body["model"] for request in judged] == ["judge-before"] * 4
-        assert "We say BEFORE." in judged[-2].text
-        assert "Is it a quotation?" in judged[-2].text
+        assert [request.body["model"] for request in judged] == ["judge-before"] * 3
+        assert "We say BEFORE." in judged[-1].text
+        assert "Is it a quotation?" in judged[-1].text
     assert row["via"] == "service"
     async with opened(database) as store:
         policy, prompts, protocol = [

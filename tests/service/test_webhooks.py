@@ -344,6 +344,7 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
         assert (url, rest[0], rest[-1]) == (receiver.url, "case.decided", "active")
         assert f"{hook_id}: answered 200" in await tribunal("test", hook_id)
         assert receiver.read(0, secret)["type"] == "webhook.test"
+        receiver.answers = [500]
         async with serving(sqlite, **AT_ONCE) as client:
             await judged(client)
             dead = await message(client, "dead")
