@@ -11,6 +11,8 @@ import pytest
 
 from tests.court import court_script, part
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
+from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import check_refusal, get_json, serving
 from tests.service.test_checkpoints import COURT, UNSURE, left_behind
 from tribunal.service.replica.worker import Worker
@@ -138,3 +140,23 @@ async def test_a_decision_outlives_the_replica_that_it_was_said_to(
                 await asyncio.sleep(0.05)
             assert (now["record"]["outcome"], now["record"]["review"]["reviewer"]) == ("verdict", "kim (operator)")
         assert len(server.requests) == 4
+
+
+async def test_a_row_of_a_batch_waits_too_and_goes_with_its_batch(database: str) -> None:
+    court = {"settings": {**COURT["settings"], "review": True}}
+    async with (
+        OpenAIServer(court_script(explicit=True, judge=UNSURE)),
+        serving(database, **court) as client,
+    ):
+        got = await sent(client, lines({"id": "a", "text": "one"}, {"id": "b", "text": "two"}), graph="tribunal")
+        batch = await ended(client, f"/v1/batches/{got.json()['id']}")
+        assert batch["outcomes"] == {"pending": 2}
+        waits = await get_json(client, "/v1/cases?outcome=pending", "cases")
+        [first] = [each for each in waits if each["record"]["post_id"] == "a"]
+        done = await client.post(f"/v1/cases/{first['id']}/decision", json=ACCEPT)
+        assert done.json()["outcome"] == "verdict"
+        rows = await table(client, batch["id"], "csv")
+        assert [(row["id"], row["outcome"]) for row in rows] == [("a", "verdict"), ("b", "pending")]
+        assert await left_behind(database) > 0
+        assert (await client.delete(f"/v1/batches/{batch['id']}")).status_code == 204
+        assert await left_behind(database) == 0
