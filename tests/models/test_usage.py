@@ -123,7 +123,7 @@ def ollama_body(usage: Any) -> Fault:
 
 WIRES = {"openai": (QWEN, openai_body), "anthropic": (ANTHROPIC, anthropic_body), "gemini": (GEMINI, gemini_body),
          "ollama": (OLLAMA, ollama_body)}  # fmt: skip
-ABSURD: dict[str, Any] = {
+ABSURD = {
     "missing": None, "a list": [], "text": "many", "negative": {"prompt_tokens": -200_000, "completion_tokens": -1},
     "huge": {"prompt_tokens": 10**30, "completion_tokens": 10**30}, "null": {"prompt_tokens": None},
     "nested": {"prompt_tokens": {"a": 1}, "completion_tokens": [1]}, "true": {"prompt_tokens": True},
@@ -179,7 +179,7 @@ def test_the_last_cumulative_value_of_a_stream_counts() -> None:
 
 
 def test_anthropic_s_prompt_is_counted_where_only_the_first_event_says_it() -> None:
-    events: list[dict[str, Any]] = [
+    events = [
         {"type": "message_start", "message": {"id": "1", "usage": {"input_tokens": 9, "output_tokens": 1}}},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5.0}},
         {"type": "message_stop"},

@@ -66,8 +66,8 @@ class Completion(NamedTuple):
         model = meta.get("model_name") or meta.get("model")
         fields = (text, finish, refusal, blocked, model, meta.get("system_fingerprint"))
         told = [message.usage_metadata, *(meta.get(name) for name in ("token_usage", "usage", "usage_metadata"))]
-        text, finish, refusal, blocked, model, fingerprint = (scrub(str(each), keys) if each else "" for each in fields)
-        return cls(text, finish, refusal, blocked, model, fingerprint, read_usage(*told))
+        texts = [scrub(str(each), keys) if each else "" for each in fields]
+        return cls(*texts, read_usage(*told))
 
     @property
     def finish_reason(self) -> str:

@@ -152,4 +152,4 @@ def search_failure_from(error: Exception, secrets: Iterable[str] = ()) -> Search
             kind = "timeout"
         elif _LOST.search(message):
             kind = "connection"
-    return SearchFailed(kind, meant.message, retry_after=meant.wait.seconds if meant.wait else None)
+    return SearchFailed(kind, meant.message, retry_after=meant.retry_after)

@@ -147,7 +147,7 @@ def _name_proxy(proxy: str) -> str:
     parts = urlsplit(proxy)
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     values = {f"{name}_proxy": value for name, value in getproxies().items()}
-    values |= {name.lower(): os.environ.get(name, "") for name in ("OPENAI_PROXY", "ANTHROPIC_PROXY")}
+    values |= {name.lower(): os.environ.get(name) for name in ("OPENAI_PROXY", "ANTHROPIC_PROXY")}
     setting = next((name.upper() for name, value in values.items() if value and value in (proxy, parts.netloc)), "")
     return f"{setting} ({address})" if setting else address
 
