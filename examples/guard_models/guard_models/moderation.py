@@ -75,6 +75,6 @@ PROVIDER = Provider(
     default_url=OPENAI_URL,
     where="https://platform.openai.com/api-keys",
     keyless_elsewhere=True,
-    forms=("prompt",),
+    takes_schema=False,
     takes_temperature=False,
 )

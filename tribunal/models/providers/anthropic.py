@@ -32,6 +32,7 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
 
 
 def _request_options(wanted: RequestSettings) -> JSON:
+    # There is no bare JSON mode: that rung is the same as the prompt's.
     options: JSON = {"max_tokens": wanted.max_output_tokens}
     if wanted.temperature is not None:
         options["temperature"] = wanted.temperature

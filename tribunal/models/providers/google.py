@@ -32,8 +32,9 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
 
 
 def _request_options(wanted: RequestSettings) -> JSON:
-    # None is said too: its client has a temperature of its own.
-    options: JSON = {"max_output_tokens": wanted.max_output_tokens, "temperature": wanted.temperature}
+    options: JSON = {"max_output_tokens": wanted.max_output_tokens}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
     if wanted.response_format != "prompt":
         options["response_mime_type"] = "application/json"
     if wanted.response_format == "json_schema":

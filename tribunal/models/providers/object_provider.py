@@ -40,7 +40,7 @@ def wrap_model_object(model: BaseChatModel, known: Provider | None) -> Provider:
             name=describe_object(model)[0],
             make=make,
             default_url=url,
-            forms=("prompt",),
+            takes_schema=False,
             takes_temperature=False,
             client=model,
         )
@@ -52,9 +52,7 @@ def wrap_model_object(model: BaseChatModel, known: Provider | None) -> Provider:
         options=lambda wanted: _keep_own_fields(model, known, known.options(wanted), wanted),
         default_url=url,
         bounds=LISTS | RANGES | LENGTHS if elsewhere else known.bounds,
-        forms=known.forms,
-        limit_names=known.limit_names,
-        always_streams=known.always_streams,
+        takes_schema=known.takes_schema,
         takes_extra=known.takes_extra,
         client=model,
     )

@@ -61,7 +61,6 @@ OLLAMA = Provider(
     default_url="http://127.0.0.1:11434",
     listing="/api/tags",
     takes_extra=True,
-    always_streams=True,
     bare_port=11434,
     embeddings=openai.embedding_api(128, "/v1/embeddings"),
 )
