@@ -36,6 +36,7 @@ def tables_made() -> bytes:
 
 def sqlite(folder: Path) -> str:
     """A SQLite database with its tables made."""
+    folder.mkdir(exist_ok=True)
     file = folder / "service.sqlite"
     file.touch(mode=0o600)
     file.write_bytes(tables_made())

@@ -98,7 +98,7 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         assert (await verify(store)).fault is None
         kinds = [row["kind"] for row in await page(store, subject=case)]
     assert kinds == [
-        "case.taken_in", "case.pending", "case.claimed", "case.claimed", "case.given_back", "case.answered",
+        "case.taken_in", "case.pending", "case.claimed", "case.given_back", "case.answered",
         "case.pending", "case.answered", "case.decided",
     ]  # fmt: skip
 
