@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal
+from typing import Any, Generic
 
-from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
 from tribunal.budget import Budget
@@ -21,6 +20,7 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import POLICIES, Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
+from tribunal.model_objects import models_in
 from tribunal.models.exam_results import find_unfit
 from tribunal.models.faults import DONE, LENGTH
 from tribunal.models.image import load_picture
@@ -33,6 +33,7 @@ from tribunal.models.prompt_values import (
     shows_clauses,
     standing_instructions,
 )
+from tribunal.models.providers import ResponseFormat
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
@@ -233,11 +234,20 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     provider, image = call.provider, call.question.post.image
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
     learnt = registry.learnt(call.model, provider)
-    call.forms = ("prompt",) if call.question.role.plain else provider.forms
+    profile = _profile_of(client)
+    call.forms = ("prompt",) if call.question.role.plain else forms_by_profile(provider.forms, profile)
+    call.takes_tool_choice = bool(profile.get("tool_choice", True))
     call.left_out = {}
     learnt.start(call)
-    takes_one = provider.takes_temperature and profile_takes(client, "temperature")
+    takes_one = provider.takes_temperature and profile.get("temperature", True)
     call.set_temperature = call.wanted_temperature if takes_one else None
+    own = [
+        words
+        for words, is_taken in (("temperature", provider.takes_temperature), ("limit of answers", provider.takes_limit))
+        if not is_taken and provider.client is not None
+    ]
+    if own:
+        call.warn(f"{call.model} takes no {' and no '.join(own)} with a request, and keeps its own")
     call.provider_bounds = provider.schema_bounds(registry.environment)
     added = call.question.own.extra if call.question.own and not provider.sees_question else {}
     if added and not provider.takes_extra:
@@ -247,16 +257,25 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     call.added_fields = {name: value for name, value in added.items() if name not in call.own_fields}
     call.base_url = provider.base_url(registry.environment)
     if image is not None:
-        if not profile_takes(client, "image_inputs") or call.without_image:
+        if not profile.get("image_inputs", True) or call.without_image:
             call.leave_out_image()
         else:
             seen = await load_picture(image.ref, call.context.image_edge, sha256=image.sha256)
             call.image = (seen.data_uri, seen.sha256)
 
 
-def profile_takes(client: BaseChatModel, what: Literal["image_inputs", "temperature"]) -> bool:
-    """Return whether a model takes this, as far as its published profile says; an unknown one is taken to."""
-    return bool((client.profile or {}).get(what, True))
+def _profile_of(client: Any) -> Mapping[str, Any]:
+    """Return what is published of the first model of a client; empty of one that isn't known."""
+    return getattr(models_in(client)[0], "profile", None) or {}
+
+
+def forms_by_profile(forms: tuple[ResponseFormat, ...], profile: Mapping[str, Any]) -> tuple[ResponseFormat, ...]:
+    """Return the ways to ask for a form that a model's published profile leaves, the best one first."""
+    if len(forms) > 1 and profile.get("structured_output") is False and profile.get("tool_calling"):
+        return ("tool_call", *(form for form in forms if form not in ("json_schema", "tool_call")))
+    if profile.get("tool_calling") is False:
+        return tuple(form for form in forms if form != "tool_call")
+    return forms
 
 
 async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -60,6 +61,10 @@ class Completion(NamedTuple):
         feedback = meta.get("prompt_feedback")
         finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
         text, refusal = str(message.text), message.additional_kwargs.get("refusal")
+        if message.tool_calls:  # the form that was asked for as a tool
+            text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
+        elif message.invalid_tool_calls:
+            text = str(message.invalid_tool_calls[0]["args"] or text)
         if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
             text, refusal = "", refusal or text
         blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None

@@ -48,6 +48,7 @@ class ModelCall:
     image: tuple[str, str] | None = None  # data URI, hash of the bytes
     set_temperature: float | None = None  # None: the model takes none
     provider_bounds: frozenset[str] = frozenset()
+    takes_tool_choice: bool = True
     is_streamed: bool = False  # whether somebody listens
     has_substitute: bool = False  # whether another model is asked where this one isn't there
     base_url: str | None = None
@@ -114,12 +115,17 @@ class ModelCall:
         """The further fields of the body."""
         return {**({} if self.level("extra") else self.added_fields), **self.own_fields}
 
+    @property
+    def chooses_tool(self) -> bool:
+        """Whether the model must answer by the tool that it is given."""
+        return self.takes_tool_choice and not self.level("tool_choice")
+
     def sent_parts(self) -> set[Part]:
         """Return the parts of the request that can be stepped down: nothing that the run sets with `extra_body`."""
         names = self.provider.limit_names
         parts: dict[Part, bool] = {
             "extra": bool(self.added_fields) and not self.level("extra"),
-            "tool_choice": self.response_format == "tool_call" and not self.level("tool_choice"),
+            "tool_choice": self.response_format == "tool_call" and self.chooses_tool,
             "bounds": bool(self.bounds) and self.response_format == "json_schema",
             "temperature": self.temperature is not None and "temperature" not in self.own_fields,
             "limit": self.level("limit") + 1 < len(names) and self.own_fields.keys().isdisjoint(names),
@@ -191,9 +197,9 @@ class ModelCall:
         envelope = wire_schema(self.question.form, bounds, label_first=self.question.label_first)
         return {**envelope, "strict": False} if self.level("bounds") else envelope
 
-    def request_options(self) -> JSON:
-        """Return the settings of the request, in the provider's own words."""
-        wanted = RequestSettings(
+    def request_settings(self) -> RequestSettings:
+        """Return the settings of the request as it is now."""
+        return RequestSettings(
             self.response_format,
             self.answer_schema(self.bounds),
             self.temperature,
@@ -204,6 +210,9 @@ class ModelCall:
             not self.level("stream"),
             self.level("limit"),
         )
+
+    def request_options(self, wanted: RequestSettings) -> JSON:
+        """Return the settings of the request, in the provider's own words."""
         options = self.provider.options(wanted)
         # A function, because a trace writes out every other setting.
         return {**options, "question": lambda: self.question} if self.provider.sees_question else options

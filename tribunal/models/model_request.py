@@ -8,11 +8,13 @@ from typing import Any
 from langchain_core.runnables import ensure_config
 
 from tribunal.errors import BudgetSpent, CallFailed, Refused
+from tribunal.model_objects import replace_models
 from tribunal.models.completion import Completion
 from tribunal.models.faults import Fault, read_fault, read_finish
 from tribunal.models.ladder import Ladder
 from tribunal.models.model_call import ModelCall
 from tribunal.models.paid_request import send_paid
+from tribunal.models.providers.object_provider import bind_form
 from tribunal.models.registry import ModelRegistry
 from tribunal.models.room import fit_output_limit
 
@@ -97,10 +99,15 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
     call.is_streamed = call.provider.always_streams or _is_listened_to(config.get("callbacks"))
     try:
         async with asyncio.timeout(call.context.timeout):
-            one = client.model_copy(update={"disable_streaming": True}) if call.level("stream") else client
+            wanted = call.request_settings()
+            one = call.provider.adjust(client, wanted)
+            if call.level("stream"):
+                one = replace_models(one, _without_streaming)
+            if call.response_format == "tool_call":
+                one = bind_form(one, wanted.envelope, choose=call.chooses_tool)
             metadata = {**(config.get("metadata") or {}), **asked}
             sent: list[Any] = [*call.messages()]
-            message = await one.ainvoke(sent, {"metadata": metadata}, **call.request_options())
+            message = await one.ainvoke(sent, {"metadata": metadata}, **call.request_options(wanted))
             completion = Completion.from_message(message, registry.secrets)
         answered = True
     except TimeoutError:
@@ -121,6 +128,11 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
         call.warn(f"{call.model} read {read} tokens of a longer prompt: its server cut the rest; give it more context")
     fault = read_finish(completion.finish_reason)
     return fault if fault and fault.kind != "refused" else completion
+
+
+def _without_streaming(model: Any) -> Any:
+    can_be_told = "disable_streaming" in getattr(type(model), "model_fields", ())
+    return model.model_copy(update={"disable_streaming": True}) if can_be_told else model
 
 
 def _is_listened_to(callbacks: Any) -> bool:

@@ -133,6 +133,8 @@ class Provider:
         takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
         takes_temperature: whether `options` sends the temperature.
+        takes_limit: whether it sends the limit of the answer.
+        adjust: returns the client as one request needs it, for clients that take no settings with a request.
         client: the model object that the caller gave, in place of one that `make` makes.
         extra: the extra of our package that installs its client, or None if the core has it.
     """
@@ -161,7 +163,9 @@ class Provider:
     takes_extra: bool = False
     bare_port: int | None = None
     takes_temperature: bool = True
-    client: BaseChatModel | None = field(default=None, repr=False, compare=False)
+    takes_limit: bool = True
+    adjust: Callable[[Any, RequestSettings], Any] = lambda client, wanted: client
+    client: Any = field(default=None, repr=False, compare=False)
     extra: str | None = None
 
     @property

@@ -53,6 +53,7 @@ ANTHROPIC = Provider(
     base_urls=("ANTHROPIC_BASE_URL",),
     default_url="https://api.anthropic.com",
     where="https://platform.claude.com",
+    forms=("json_schema", "tool_call", "prompt"),  # it has no bare JSON mode
     headers=lambda key: {"x-api-key": key or "", "anthropic-version": "2023-06-01"},
     listing="/v1/models",
     bounds=LISTS | RANGES,

@@ -88,7 +88,7 @@ def find_langchain_provider(name: str, field: str) -> Provider | None:
         options=lambda wanted: _request_options(name, wanted),
         keys=(key_setting,) if key_setting else (),
         read_by_its_client=SECRETS.get(name, ()),
-        forms=("json_schema", "json_object", "prompt") if name in _BY_SETTING | _IN_BODY else ("prompt",),
+        forms=("json_schema", "json_object", "prompt") if name in _BY_SETTING | _IN_BODY else ("tool_call", "prompt"),
         takes_extra=name in _IN_BODY,
     )
 

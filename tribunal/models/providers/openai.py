@@ -103,7 +103,7 @@ def check_answer(body: Any) -> Any:
     if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
         raise NoAnswer(body)
     message = choices[0].get("message") or {}
-    if message.get("content") or not (thought := _bare_json(_thought_in(message))):
+    if message.get("content") or not (thought := bare_json(_thought_in(message))):
         return body
     return {**body, "choices": [{**choices[0], "message": {**message, "content": thought}}, *choices[1:]]}
 
@@ -129,7 +129,7 @@ def _delta_reader() -> Callable[[JSON], None]:
             if choice.get("finish_reason"):
                 if refused:
                     choice["finish_reason"] = REFUSAL
-                if not said and (bare := _bare_json(thought)):
+                if not said and (bare := bare_json(thought)):
                     delta["content"] = bare
 
     return move_words
@@ -140,7 +140,7 @@ def _thought_in(message: JSON) -> str:
     return thought if isinstance(thought, str) else ""
 
 
-def _bare_json(thought: str) -> str:
+def bare_json(thought: str) -> str:
     """Return an answer that a server took for thinking: the bare JSON that was asked for (vllm#17349)."""
     return thought if thought.strip().startswith("{") and thought.strip().endswith("}") else ""
 
