@@ -126,9 +126,10 @@ def is_model(value: object) -> bool:
 
 def replace_models(model: Any, change: Callable[[Any], Any]) -> Any:
     """Return a Runnable in which each model that can be seen is changed: within bindings, retries and fallbacks."""
-    from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
+    from langchain_core.runnables import RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
 
-    if isinstance(model, RunnableBinding):
+    if isinstance(model, RunnableBindingBase):
         return model.model_copy(update={"bound": replace_models(model.bound, change)})
     if isinstance(model, RunnableWithFallbacks):
         others = [replace_models(each, change) for each in model.fallbacks]
@@ -211,6 +212,8 @@ def known_provider(model: Any) -> str | None:
         first, *others = map(known_provider, models)
         return first if all(each == first for each in others) else None
     (model,) = models
+    if not isinstance(model, BaseModel):
+        return None
     if getattr(model, "use_responses_api", None) or getattr(model, "output_version", None) == "responses/v1":
         return None
     kinds = ((each.__module__.partition(".")[0], each.__name__) for each in type(model).__mro__)
@@ -224,7 +227,7 @@ def fingerprint(model: Any) -> str:
     """
     from langchain_core.language_models import BaseChatModel
 
-    parts: list[Any] = [getattr(model, "kwargs", None)]
+    parts: list[Any] = [getattr(model, "kwargs", None) if isinstance(model, BaseModel) else None]
     for each in models_in(model):
         kind = type(each)
         fields = {

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
+from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
 from tribunal.budget import Budget
@@ -266,7 +267,8 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
 
 def _profile_of(client: Any) -> Mapping[str, Any]:
     """Return what is published of the first model of a client; empty of one that isn't known."""
-    return getattr(models_in(client)[0], "profile", None) or {}
+    first = models_in(client)[0]
+    return (first.profile or {}) if isinstance(first, BaseChatModel) else {}
 
 
 def forms_by_profile(forms: tuple[ResponseFormat, ...], profile: Mapping[str, Any]) -> tuple[ResponseFormat, ...]:

@@ -61,9 +61,9 @@ class Completion(NamedTuple):
         feedback = meta.get("prompt_feedback")
         finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
         text, refusal = str(message.text), message.additional_kwargs.get("refusal")
-        if message.tool_calls:  # the form that was asked for as a tool
+        if getattr(message, "tool_calls", None):  # the form that was asked for as a tool
             text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
-        elif message.invalid_tool_calls:
+        elif getattr(message, "invalid_tool_calls", None):
             text = str(message.invalid_tool_calls[0]["args"] or text)
         if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
             text, refusal = "", refusal or text

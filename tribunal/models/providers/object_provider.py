@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pydantic import BaseModel
+
 from tribunal.model_objects import describe_object, models_in, replace_models
 from tribunal.models.providers import LENGTHS, LISTS, RANGES, Endpoint, Provider, RequestSettings, openai
 from tribunal.schema import JSON
@@ -107,6 +109,8 @@ def _set_fields(model: Any, wanted: RequestSettings) -> Any:
 
 def _server_address(model: Any, known: Provider | None) -> str | None:
     """Return the address of the server that a model object asks, as far as the object tells."""
+    if not isinstance(model, BaseModel):
+        return None  # one that can't be seen through yet
     told: Any = next((url for name in _ADDRESSES if isinstance(url := getattr(model, name, None), str) and url), None)
     if told is None and known is not None and known.name == "openai":
         told = getattr(getattr(model, "root_async_client", None), "base_url", None)  # it may read the environment
