@@ -232,12 +232,9 @@ def _check_triage(context: Context, models: set[ModelName]) -> None:
     """Refuse settings by which the rehearsal model's rules decide which posts a real model never sees."""
     real = sorted(str(model) for model in models if str(model) != REHEARSAL)
     first = context.triage and (context.seats.get("triage") or context.triage)
-    if (
-        first
-        and not screener_path(first)
-        and real
-        and any(str(model) == REHEARSAL for model in model_names(first, "triage"))
-    ):
+    if not first or not real or screener_path(first):
+        return
+    if any(str(model) == REHEARSAL for model in model_names(first, "triage")):
         raise BadInput(
             f"triage: {first}: the rehearsal model can't take the first look where a real model sits ({real[0]}): it "
             "follows a few rules, and would keep posts from that model; name a real model, or leave triage out"
@@ -380,10 +377,9 @@ class ModelRegistry:
             self.secrets |= secrets_in(provider.client)
             return provider.client
         at = model, provider.base_url(self.environment), key
-        held = self._clients.get(at)
-        if held is None:
-            held = self._clients[at] = provider, provider.make(Endpoint(*at, self.environment))
-        return held[1]
+        if at not in self._clients:
+            self._clients[at] = provider, provider.make(Endpoint(*at, self.environment))
+        return self._clients[at][1]
 
     async def close(self) -> None:
         """Close every client."""
