@@ -92,10 +92,12 @@ def advise(exam: Exam, slots: ServerSlots | None, context: Context, *, own_serve
         why = f"a slot has {slots.context:,}; a debate takes up to {DEBATE_TOKENS:,}, prompt and answer"
         advice.append(Advice(f"the server's context to {DEBATE_TOKENS:,} tokens a slot", why))
     if slots and (room := max(256, slots.context // 4)) < longest:
-        advice.append(Advice(f"--max-output-tokens {room}", "the rest of the slot is for the prompt"))
+        advice.append(Advice(f"--set max_output_tokens={room}", "the rest of the slot is for the prompt"))
         longest = room
     speed = exam.tokens_per_second
     if speed and longest / speed > context.timeout:
         seconds = math.ceil(longest / speed / 60) * 60
-        advice.append(Advice(f"--timeout {seconds}", f"an answer of {longest:,} tokens takes so long at this speed"))
+        advice.append(
+            Advice(f"--set timeout={seconds}", f"an answer of {longest:,} tokens takes so long at this speed")
+        )
     return tuple(advice)

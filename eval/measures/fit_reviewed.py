@@ -21,7 +21,7 @@ from tribunal.threshold import Threshold
 SELECTED = (
     "reviewed cases are a selected sample: most were reviewed because the court was unsure, so the threshold holds for "
     "cases that are reviewed, and promises nothing for those that weren't; review a random share as well "
-    "(--review-rule all on some posts, or second opinions), or fit it on a labelled set"
+    "(--set review_rule=all on some posts, or second opinions), or fit it on a labelled set"
 )
 _TIED = "the verdict is a tie"  # as the court gives the reason of a review
 

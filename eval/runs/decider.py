@@ -277,5 +277,5 @@ def describe_graph_error(graph: str, sample: Sample, error: Exception) -> str:
     return (
         f"graph {graph}: post {sample.id}: {type(error).__name__}: {said} ({Path(frame.filename).name}, line "
         f"{frame.lineno}, in {frame.name}). See to it; with the graph's file changed, take another folder, where "
-        "--cache spares the calls that were answered"
+        "--set cache=FILE spares the calls that were answered"
     )

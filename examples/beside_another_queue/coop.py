@@ -4,7 +4,7 @@ Coop calls this program back after an action, and the program sends the decision
 of the action to https://bridge.example.com/coop, its header Authorization to "Bearer " and the value of COOP_SECRET,
 and {"category": "Racist"} (a category of your policy) as the custom body of the action.
 
-    tribunal keys add coop --scope review                                  # prints the value of TRIBUNAL_KEY
+    tribunal service keys add coop --scope review                                  # prints the value of TRIBUNAL_KEY
     COOP_SECRET=… TRIBUNAL_URL=https://tribunal.example.com TRIBUNAL_KEY=tribunal_… uvicorn coop:app
 """
 

@@ -4,7 +4,7 @@ The tasks come from `tribunal review export --format label-studio --out tasks`. 
 to https://bridge.example.com/label-studio for annotations created, with its payload, and the header Authorization
 set to "Bearer " and the value of STUDIO_SECRET.
 
-    tribunal keys add label-studio --scope review                          # prints the value of TRIBUNAL_KEY
+    tribunal service keys add label-studio --scope review                          # prints the value of TRIBUNAL_KEY
     STUDIO_SECRET=… TRIBUNAL_URL=https://tribunal.example.com TRIBUNAL_KEY=tribunal_… uvicorn label_studio:app
 """
 

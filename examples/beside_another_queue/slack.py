@@ -3,7 +3,7 @@
 Tribunal sends its signed webhook here, and this program posts a message to an incoming webhook of Slack (Mattermost
 takes the same form). The message names the case and links to it; it holds no words of the post.
 
-    tribunal webhooks add https://bridge.example.com/tribunal --event case.escalated --event case.appealed \
+    tribunal service webhooks add https://bridge.example.com/tribunal --event case.escalated --event case.appealed \
         --event case.expiring --event case.failed                          # prints the value of WEBHOOK_SECRET
     WEBHOOK_SECRET=whsec_… SLACK_URL=https://hooks.slack.com/services/… uvicorn slack:app
 """

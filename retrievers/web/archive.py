@@ -185,7 +185,7 @@ class Archive:
         file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else default_archive_path())
         if existing and not await asyncio.to_thread(file.is_file):
             raise BadInput(
-                f"archive {file}: there is no such file; judge a post with --archive {file} first, or name another"
+                f"archive {file}: there is no such file; judge a post with --set archive={file} first, or name another"
             )
         try:
             database = await (

@@ -46,8 +46,9 @@ class Terms:
 
     @property
     def options(self) -> list[str]:
-        named = {"policy": self.policy, "prompts": self.prompts, "line-up": self.line_up, "threshold": self.threshold}
-        return [part for name, path in named.items() for part in (f"--{name}", str(path))]
+        named = {"policy": self.policy, "prompts": self.prompts, "threshold": self.threshold}
+        options = [part for name, path in named.items() for part in (f"--{name}", str(path))]
+        return [*options, "--set", f"line_up={self.line_up}"]
 
     def edit(self) -> None:
         self.policy.write_text(self.policy.read_text().replace("Rude", "Impolite"))

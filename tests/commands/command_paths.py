@@ -66,7 +66,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "cases forget": ("--case {decided} --yes", {}),
     "experiment plan": (
         "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal",
-        {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
+        {"data": "sets/h-vli", "out": "new", "measured_in": "run", "runs": "run"},
     ),
     "experiment run": (
         "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal --yes",
@@ -154,7 +154,7 @@ EXTRA = {
     "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
     "batch run_folder": "--run-folder begun", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
-    "experiment plan measured_in": "--measured-in run",
+    "experiment plan measured_in": "--measured-in run", "experiment plan runs": "--detect 2 --run run",
     "experiment run measured_in": "--measured-in run", "review import dataset": "--as-dataset new.jsonl",
     "audit verify results": "--results run/results.jsonl",
     "precedents build out": "--out new",

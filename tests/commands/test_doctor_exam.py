@@ -41,7 +41,7 @@ def test_a_fit_model_passes_and_the_figures_say_what_to_set() -> None:
     assert "asks openai:scripted about 10 plain posts: 10 requests, 20 at most, about 8,000 tokens" in done.stderr
     for words in ("Exam of openai:scripted: fit", "tells hate apart  10 of 10", "quotes the post   10 of 10",
                   "right form        10 of 10", "slots             2", "context           4,096 tokens a slot",
-                  "fit: at least 9 of 10 in each", "set --concurrency 2", "set --max-output-tokens 1024",
+                  "fit: at least 9 of 10 in each", "set --concurrency 2", "set --set max_output_tokens=1024",
                   "set the server's context to 8,192 tokens a slot"):  # fmt: skip
         assert words in done.stdout
     assert 6_000 < sum(len(request.text) // 4 + 100 for request in server.requests) < 10_000

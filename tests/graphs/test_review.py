@@ -195,12 +195,12 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
     async with hybrid(hybrid_script(explicit=True, judge=UNSURE)) as it:
         settings = [
             "--web",
-            "--search",
-            "searxng",
-            "--searxng-url",
-            it.settings["searxng_url"],
-            "--archive",
-            "e.sqlite",
+            "--set",
+            "search=searxng",
+            "--set",
+            f"searxng_url={it.settings['searxng_url']}",
+            "--set",
+            "archive=e.sqlite",
         ]
         os.environ |= {"OPENAI_BASE_URL": f"{it.model.url}/v1", "OPENAI_API_KEY": "sk-very-secret"}
         try:

@@ -120,7 +120,7 @@ async def test_a_request_at_temperature_0_that_timed_out_is_not_sent_again_as_it
 
 async def test_what_may_be_behind_a_timeout_is_said() -> None:
     record, _ = await classify(Fault(hang=True), timeout=0.25)
-    for words in ("no answer within 0.25 s", "slow", "circles", "--concurrency", "slots", "--max-output-tokens"):
+    for words in ("no answer within 0.25 s", "slow", "circles", "--concurrency", "slots", "max_output_tokens"):
         assert words in record.explanation
 
 

@@ -44,7 +44,7 @@ async def test_thoughts_that_never_end_are_no_answer() -> None:
 
 @pytest.mark.parametrize("endless", [Reply("<think>Maybe. Or", "length"), Reply("", "length", thinking="Maybe. Or")])
 async def test_thinking_until_the_limit_is_named_with_what_ends_it(endless: Reply) -> None:
-    way_out = ("thinking without an end", "extra_body", "enable_thinking = false", "--max-output-tokens")
+    way_out = ("thinking without an end", "extra_body", "enable_thinking = false", "max_output_tokens")
     failed, _ = await classify(endless, max_output_tokens=300)
     assert came_of(failed)[:2] == ("failure", "bad_output")
     assert all(words in failed.explanation for words in (*way_out, "cut off twice", "of 1200 tokens"))

@@ -16,7 +16,7 @@ from tribunal.models.registry import ModelRegistry
 
 _SLOW = (
     "The model may be slow or go round in circles, or its server may answer fewer requests at a time than it is sent: "
-    "raise --timeout, lower --max-output-tokens or --concurrency, or give the server more slots"
+    "raise timeout, lower max_output_tokens (both by --set) or --concurrency, or give the server more slots"
 )
 _SMALLEST_CONTEXT = 500
 

@@ -211,7 +211,7 @@ _BEGIN_OF_THINKING = re.compile(r"\s*<think(?:ing)?>")
 # What to do about a model that thinks until it is cut off.
 END_OF_THINKING = (
     "it is thinking without an end; turn thinking off by the setting extra_body, such as "
-    "{'*' = {chat_template_kwargs = {enable_thinking = false}}}, or give it room by --max-output-tokens"
+    "{'*' = {chat_template_kwargs = {enable_thinking = false}}}, or give it room by --set max_output_tokens"
 )
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _OPEN_OBJECT, _OPEN_LIST = re.compile(r"\{"), re.compile(r"\[\s*[{\]]")
