@@ -100,11 +100,16 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
 
     again = run("review", "decide", waiting[2], "--ask", "Is it a quotation?", "--reviewer", "kim", code=5)
     judged = scripted_model.told("arcade/judge")
+    assert len(judged) == 4
     assert "Is it a quotation?" in judged[-1]
     assert "We say BEFORE." in judged[-1]
+    assert "Rude" in judged[-1]
     assert [request.body["model"] for request in scripted_model.requests].count("judge-before") == 4
+    assert not [warning for warning in again["warnings"] if "changed" in warning]
     assert (again["prompts"], again["protocol"]) == (before["prompts"], before["protocol"])
     assert not again["uncertain"], "0.5 is above the threshold that the case began with"
+    decided = run("review", "decide", waiting[2], "--category", "Rude", "--reviewer", "kim")
+    assert decided["policy"]["sha"] == before["policy"]["sha"]
 
     for thread in waiting:  # once decided, a case still shows the post and what it was decided by
         assert POST in CliRunner().invoke(app, ["review", "show", thread]).stdout
