@@ -43,7 +43,7 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
     told = {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"}  # the second: or else Python looks here first
     with new_postgres_database(server := os.environ[POSTGRES]) as name:
         database = f"{server}/{name}"
-        command = [sys.executable, "-m", "tribunal", "service", "migrate", "--database", database]
+        command = [sys.executable, "-m", "tribunal", "migrate", "--database", database]
         environment = {**os.environ, **told, "TRIBUNAL_DATA": str(tmp_path / "data")}
         made = await asyncio.to_thread(subprocess.run, command, env=environment, capture_output=True, text=True)
         assert "version 0002" in made.stdout, made.stderr
