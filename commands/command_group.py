@@ -84,7 +84,6 @@ class Sectioned(TyperCommand):
         return option.opts[0] if option else f"--set {name}=VALUE"
 
 
-# Commands of the version before, each with what does its job now.
 # Commands of earlier versions, with the command to use instead.
 REMOVED_COMMANDS = {
     "appeals": "use tribunal review appeals",
