@@ -33,12 +33,13 @@ _HEAD = '''"""What editors and type checkers know: the keywords of `judge`, the 
 Written by .ci/write_typed_names.py, from the settings of all graphs, `tribunal.schema` and the state `Case`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
-Model: TypeAlias = str | BaseChatModel  # an object of LangChain's, or provider:model
+# provider:model, a chat model or another Runnable of LangChain's from messages to a message, or several in order.
+Model: TypeAlias = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
 '''
 
 

@@ -189,9 +189,19 @@ async def _examine_models(
         try:
             exams.append(await take_exam(str(model), settings, held))
             checks.append(_check_exam(exams[-1].exam.result))
+            checks += _check_learnt(model, held)
         except ModelError as error:
             checks.append(Check(f"exam of {model}", "broken", f"not finished: {error}", in_force=True))
     return checks, exams
+
+
+def _check_learnt(model: ModelName, held: dict[str, str]) -> list[Check]:
+    """Return what the server of a model has shown in its exam not to take."""
+    from tribunal.models.ladder import learnt_of
+    from tribunal.models.registry import provider_of
+
+    lines = learnt_of(str(model), provider_of(model).base_url(held), model.number).describe()
+    return [Check(f"learnt of {model}", "ok", "; ".join(lines))] if lines else []
 
 
 def _check_exam(result: ExamResult) -> Check:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tribunal.models.ladder import forget_learnt
 from tribunal.models.registry import PROVIDERS
 
 # No example has to be quick: whether one is depends on what else the machine does.
@@ -44,6 +45,7 @@ def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         "OPENAI_PROXY",
     ):
         monkeypatch.delenv(name, raising=False)
+    forget_learnt()  # another server may have had the same port
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.chdir(tmp_path)

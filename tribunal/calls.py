@@ -60,6 +60,11 @@ class Call(Frozen):
         exclude_if=lambda names: not names,
         description="the fields of its answer that were left empty, since what stood there said nothing; absent: none",
     )
+    estimated: bool = Field(
+        default=False,
+        exclude_if=lambda estimated: not estimated,
+        description="true: some of its tokens were counted here, since the server didn't say them; absent: no",
+    )
     error: str | None = Field(default=None, description="the error, if it failed")
 
 
@@ -71,6 +76,11 @@ class Usage(Frozen):
     completion_tokens: int = Field(default=0, description="tokens of answers")
     seconds: float = Field(default=0.0, description="summed over the calls")
     cached_tokens: int = Field(default=0, description="tokens of prompts that a provider's cache served")
+    estimated: int = Field(
+        default=0,
+        exclude_if=lambda calls: not calls,
+        description="paid requests whose tokens were counted here, since the server didn't say them; absent: none",
+    )
 
     @classmethod
     def from_calls(cls, calls: list[JSON]) -> Usage:
@@ -82,6 +92,7 @@ class Usage(Frozen):
             completion_tokens=sum(call["completion_tokens"] for call in paid),
             seconds=round(sum(call["seconds"] for call in paid), 3),
             cached_tokens=sum(call["cached_tokens"] for call in paid),
+            estimated=sum(bool(call.get("estimated")) for call in paid),
         )
 
 

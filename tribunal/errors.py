@@ -17,7 +17,7 @@ from typing import Any
 
 # Kinds of `CallFailed`. Nobody answered, which another try may change; or nobody is let in until somebody sees to it.
 UNANSWERED = ("connection", "timeout", "rate_limit", "server", "moved")
-LOCKED_OUT = ("authentication", "quota")
+LOCKED_OUT = ("authentication", "quota", "network")
 
 
 class TribunalError(Exception):
@@ -63,7 +63,7 @@ class BudgetSpent(ModelError):
 class CallFailed(ModelError):
     """A technical failure.
 
-    `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request, moved, too_long,
+    `kind` is one of authentication, quota, rate_limit, timeout, connection, network, server, request, moved, too_long,
     bad_output, blind, budget.
     """
 

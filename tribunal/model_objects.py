@@ -1,4 +1,7 @@
-"""Chat models that a caller gives as objects: settings, states and records hold the name of one, and never the object.
+"""Models that a caller gives as objects: settings, states and records hold the name of one, and never the object.
+
+An object is a chat model of LangChain's, or any other Runnable from messages to a message: one with fallbacks, retries
+or bound settings, or one that `config` chooses. A list of objects and names is asked in this order.
 
 A name is good in this process, as long as the object lives. Whoever gives the object keeps it alive: the run's
 `Context` holds it beside its name, and nothing here does.
@@ -14,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -23,9 +26,6 @@ from pydantic import BaseModel, SecretStr
 from tribunal.errors import BadInput
 from tribunal.loops import run_in_background
 from tribunal.text import one_line
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 Outcome = TypeVar("Outcome")
 
@@ -50,28 +50,31 @@ _numbers: dict[str, int] = {}  # by name; where the object is gone, the name may
 _counter, _lock = count(1), threading.Lock()
 
 
-def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[BaseChatModel, ...]]:
+def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """Return settings with the name of each model object in its place, and the objects.
 
     Raises:
-        TypeError: a model is neither text nor a chat model of LangChain's.
+        TypeError: a model is neither text nor a Runnable of LangChain's.
     """
-    objects: dict[str, BaseChatModel] = {}
-    for field, value in _model_settings(settings):
-        if is_chat_model(value):
-            objects[field] = value
-        elif _is_object(value):
+    objects: list[Any] = []
+
+    def name(field: str, value: Any) -> Any:
+        if isinstance(value, list | tuple) and any(map(_is_object, value)):
+            return ",".join(str(name(field, each)) for each in value)
+        if is_model(value):
+            objects.append(value)
+            return name_object(value)
+        if _is_object(value):
             raise TypeError(
-                f"{field}: {type(value).__name__}: no chat model of LangChain's; give a BaseChatModel itself, without "
-                ".bind() or .with_retry(), or a name as provider:model"
+                f"{field}: {type(value).__name__}: no model; give a chat model of LangChain's, another Runnable from "
+                "messages to a message, or a name as provider:model"
             )
-    named = {field: name_object(objects[field]) if field in objects else value for field, value in settings.items()}
+        return value
+
+    named = {field: name(field, value) if field in FIELDS else value for field, value in settings.items()}
     if isinstance(seats := named.get("seats"), Mapping):
-        named["seats"] = {
-            seat: name_object(given) if (given := objects.get(f"seats.{seat}")) else value
-            for seat, value in seats.items()
-        }
-    return named, tuple(objects.values())
+        named["seats"] = {seat: name(f"seats.{seat}", value) for seat, value in seats.items()}
+    return named, tuple(objects)
 
 
 def _model_settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -98,7 +101,9 @@ def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, *
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        if any(_is_object(value) for _, value in _model_settings(settings)):
+        given_models = [value for _, value in _model_settings(settings)]
+        given_models += [each for value in given_models if isinstance(value, list | tuple) for each in value]
+        if any(map(_is_object, given_models)):
             return run_in_background(lambda: call(*given, **settings))
         return asyncio.run(call(*given, **settings))
     name = call.__name__
@@ -113,13 +118,38 @@ def _is_object(value: Any) -> bool:
     return not isinstance(value, str | bytes | int | float | list | tuple | set | Mapping | None)
 
 
-def is_chat_model(value: object) -> bool:
-    """Return whether a value is a chat model of LangChain's; whoever has one has imported the class."""
-    core = sys.modules.get("langchain_core.language_models")
-    return core is not None and isinstance(value, core.BaseChatModel)
+def is_model(value: object) -> bool:
+    """Return whether a value is a Runnable of LangChain's; whoever has one has imported the class."""
+    core = sys.modules.get("langchain_core.runnables")
+    return core is not None and isinstance(value, core.Runnable)
 
 
-def name_object(model: BaseChatModel) -> str:
+def replace_models(model: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a Runnable in which each model that can be seen is changed: within bindings, retries and fallbacks."""
+    from langchain_core.runnables import RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
+
+    if isinstance(model, RunnableBindingBase):
+        return model.model_copy(update={"bound": replace_models(model.bound, change)})
+    if isinstance(model, RunnableWithFallbacks):
+        others = [replace_models(each, change) for each in model.fallbacks]
+        return model.model_copy(update={"runnable": replace_models(model.runnable, change), "fallbacks": others})
+    return change(model)
+
+
+def models_in(model: Any) -> list[Any]:
+    """Return the models of a Runnable that can be seen, the first to be asked first."""
+    found: list[Any] = []
+
+    def note(each: Any) -> Any:
+        found.append(each)
+        return each
+
+    replace_models(model, note)
+    return found
+
+
+def name_object(model: Any) -> str:
     """Return the name of a model object: the same one each time, and none that another living object has."""
     stem = PREFIX + re.sub(r"[\s,#]+", "-", ":".join(describe_object(model)))
     with _lock:
@@ -148,7 +178,7 @@ def object_number(name: str) -> int:
         return number if number in _living else 0
 
 
-def object_numbered(number: int) -> BaseChatModel | None:
+def object_numbered(number: int) -> Any:
     """Return the model object of this number, or None if it is gone."""
     return _living.get(number)
 
@@ -169,38 +199,50 @@ def refusal_elsewhere(field: str) -> str:
     return f"{field}: an object can't go to other processes; name it as provider:model, or use workers=1"
 
 
-def describe_object(model: BaseChatModel) -> tuple[str, str]:
-    """Return the provider and the model of an object, as records name them."""
-    kind = type(model).__name__
-    name = next((value for each in _NAMES if isinstance(value := getattr(model, each, None), str) and value), kind)
+def describe_object(model: Any) -> tuple[str, str]:
+    """Return the provider and the model of an object, as records name them: of several models, of the first."""
+    first = models_in(model)[0]
+    kind = type(first).__name__.lstrip("_")
+    names = (getattr(first, each, None) for each in _NAMES) if isinstance(first, BaseModel) else ()
+    name = next((value for value in names if isinstance(value, str) and value), kind)
     # As LangChain's own tracing calls the provider of a class that it doesn't know.
     bare = kind.removeprefix("Chat") if kind.startswith("Chat") else kind.removesuffix("Chat")
-    return known_provider(model) or (bare or kind).lower(), one_line(name).removeprefix("models/")
+    return known_provider(first) or (bare or kind).lower(), one_line(name).removeprefix("models/")
 
 
-def known_provider(model: BaseChatModel) -> str | None:
+def known_provider(model: Any) -> str | None:
     """Return the provider whose requests a model object takes, or None if its class is another one."""
+    models = models_in(model)
+    if len(models) > 1:
+        first, *others = map(known_provider, models)
+        return first if all(each == first for each in others) else None
+    (model,) = models
+    if not isinstance(model, BaseModel):
+        return None
     if getattr(model, "use_responses_api", None) or getattr(model, "output_version", None) == "responses/v1":
         return None
     kinds = ((each.__module__.partition(".")[0], each.__name__) for each in type(model).__mro__)
     return next((_KNOWN[kind] for kind in kinds if kind in _KNOWN), None)
 
 
-def fingerprint(model: BaseChatModel) -> str:
-    """Return a hash of a model object's class and of its fields that are plain data, for the cache of answers.
+def fingerprint(model: Any) -> str:
+    """Return a hash of a model object's classes and of their fields that are plain data, for the cache of answers.
 
     What every chat model has, such as callbacks, decides no answer, and is left out. So are the keys.
     """
     from langchain_core.language_models import BaseChatModel
 
-    kind = type(model)
-    fields = {
-        name: value
-        for name in kind.model_fields
-        if name not in BaseChatModel.model_fields and not _SECRET.search(name.replace("max_tokens", ""))
-        if _is_plain(value := getattr(model, name, None))
-    }
-    told = json.dumps([kind.__module__, kind.__qualname__, fields], sort_keys=True, default=str)
+    parts: list[Any] = [getattr(model, "kwargs", None) if isinstance(model, BaseModel) else None]
+    for each in models_in(model):
+        kind = type(each)
+        fields = {
+            name: value
+            for name in getattr(kind, "model_fields", ())
+            if name not in BaseChatModel.model_fields and not _SECRET.search(name.replace("max_tokens", ""))
+            if _is_plain(value := getattr(each, name, None))
+        }
+        parts += [kind.__module__, kind.__qualname__, fields]
+    told = json.dumps(parts, sort_keys=True, default=lambda value: type(value).__name__)
     return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -212,10 +254,12 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | bool | None)
 
 
-def secrets_in(model: BaseChatModel) -> set[str]:
+def secrets_in(model: Any) -> set[str]:
     """Return the keys and passwords that stand in a model object's fields."""
     found: set[str] = set()
-    _collect_secrets(((name, getattr(model, name, None)) for name in type(model).model_fields), found)
+    for each in models_in(model):
+        names = getattr(type(each), "model_fields", ())
+        _collect_secrets(((name, getattr(each, name, None)) for name in names), found)
     return found - {""}
 
 

@@ -3,12 +3,13 @@
 Written by .ci/write_typed_names.py, from the settings of all graphs, `tribunal.schema` and the state `Case`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
-Model: TypeAlias = str | BaseChatModel  # an object of LangChain's, or provider:model
+# provider:model, a chat model or another Runnable of LangChain's from messages to a message, or several in order.
+Model: TypeAlias = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
 
 class CallKeywords(TypedDict, total=False):
     """The settings other than the policy."""
@@ -310,4 +311,5 @@ class CallData(TypedDict):
     repeat: NotRequired[int]
     draw: NotRequired[int]
     emptied: NotRequired[list[str]]
+    estimated: NotRequired[bool]
     error: NotRequired[str | None]

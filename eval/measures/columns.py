@@ -38,7 +38,8 @@ _LANGUAGES = "by_language"  # beside these: the language that the data give
 MEASURED_GROUPS = (*GROUPS, _LANGUAGES)  # those of metrics.json
 _NUMBERS = (
     "post", "repeat", "outcome", "gold", "positive", "label", "hateful", "uncertain", "calls", "prompt_tokens",
-    "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "offset",
+    "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "estimated_calls",
+    "offset",
 )  # fmt: skip
 Stances = tuple[tuple[str, str], ...]
 
@@ -85,6 +86,7 @@ class RunColumns:
     completion_tokens: Ints
     cached_tokens: Ints  # -1 where the provider says nothing of them
     from_cache: Ints
+    estimated_calls: Ints  # whose tokens the server didn't count
     unseen_calls: Ints  # made by the graph past `ask`, so in no other number
     offset: Ints
     scheme: Scheme  # fine only where both sides are, and labels can be compared as they are
@@ -294,6 +296,7 @@ def result_numbers(result: Result) -> dict[str, int]:
         "cached_tokens": -1 if usage.cached_tokens is None else usage.cached_tokens,
         "from_cache": sum(call.cached for call in result.calls),
         "unseen_calls": result.unseen_calls,
+        "estimated_calls": sum(call.estimated for call in result.calls),
     }
 
 

@@ -28,6 +28,7 @@ def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
 
     Answers from the project's own cache cost nothing and are counted apart (`from_cache`). `seconds` is wall time.
     `unseen_calls` are those that the graph made past `ask`, there only if it made some: nothing else counts them.
+    `estimated_calls` are those whose tokens the server didn't count; there only if there are some.
     `cached_tokens` are prompt tokens that the provider served from its cache; there only if it tells of them.
     Of `calls`, `tokens` and `seconds`, `interval` is that of the mean.
     """
@@ -42,6 +43,8 @@ def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
     known = columns.cached_tokens >= 0
     if known.any():
         each["cached_tokens"] = columns.cached_tokens[known]
+    if columns.estimated_calls.any():
+        each["estimated_calls"] = columns.estimated_calls
     if columns.unseen_calls.any():
         each["unseen_calls"] = columns.unseen_calls
     spans = mean_intervals({name: each[name] for name in SPANNED}, clusters.of_post[columns.post])

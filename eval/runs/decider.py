@@ -105,14 +105,14 @@ class PostDecider:
             return {}
         return {
             str(model): turns.lowest
-            for model, turns in ((model, limits.concurrency) for model, limits in self._registry.limits.items())
+            for model, turns in self._registry.concurrency.items()
             if turns.lowest is not None and turns.lowered > self._lowered_before.get(model, 0)
         }
 
     async def check_before_run(self) -> None:
         """Check before the first post that verdicts can be kept, now or later, and that everything matches its pin."""
         self._registry = await current_registry()
-        self._lowered_before = {model: limits.concurrency.lowered for model, limits in self._registry.limits.items()}
+        self._lowered_before = {model: turns.lowered for model, turns in self._registry.concurrency.items()}
         if self._server_wait.seconds:
             self._registry.server_wait = ServerWait(self._server_wait, self._on_server)
         if self._job.keep is not None:

@@ -53,6 +53,7 @@ class ResultCall(_ResultPart):
     completion_tokens: Whole = 0
     attempts: Whole = 1
     emptied: tuple[str, ...] = ()
+    estimated: bool = False
     error: str | None = None
     cached: bool = False
     shown: tuple[str, ...] | None = None

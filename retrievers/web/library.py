@@ -20,12 +20,12 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context
 from tribunal.environment import setting
 from tribunal.loops import PerLoop
+from tribunal.models.token_counter import TokenCounter
 from tribunal.retrievers.web.archive import Archive, ArchiveError, StoredPage, Trail, damaged_archive_error
 from tribunal.retrievers.web.fetch import FetchError
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
 from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_image_hosts
 from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
-from tribunal.retrievers.web.passages import TokenCounter
 from tribunal.retrievers.web.search.chain import SearchChain, SearchResult, search_chain
 from tribunal.schema import JSON, Post
 from tribunal.text import scrub

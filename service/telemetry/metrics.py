@@ -74,6 +74,8 @@ class Metrics:
         self._seat_seconds = seconds("seat", "Of a call, its retries included.", _CALL_SECONDS, "seat")
         self._calls = counter("model_calls", "Calls; cached ones came from our own cache.", "model", "cached")
         self._tokens = counter("model_tokens", "Tokens that were paid.", "model", "kind")
+        uncounted = "Of the tokens that were paid, those of calls whose server didn't count them."
+        self._tokens_estimated = counter("model_tokens_estimated", uncounted, "model", "kind")
         self._cost = counter("model_cost", "In the currency of the price table.", "model")
         self._refusals = counter("model_refusals", "Calls that were refused.", "model", "kind")
         self._failures = counter("model_failures", "Calls that failed.", "model", "kind")
@@ -110,8 +112,10 @@ class Metrics:
         if call.cached:
             return
         self._labelled(self._seat_seconds, seat).observe(call.seconds)
-        self._labelled(self._tokens, model, "prompt").inc(call.prompt_tokens)
-        self._labelled(self._tokens, model, "completion").inc(call.completion_tokens)
+        for kind, tokens in (("prompt", call.prompt_tokens), ("completion", call.completion_tokens)):
+            self._labelled(self._tokens, model, kind).inc(max(0, tokens))
+            if call.estimated:
+                self._labelled(self._tokens_estimated, model, kind).inc(max(0, tokens))
         if prices is not None and (money := prices.cost_of_call(call)):
             self._labelled(self._cost, model).inc(money)
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tests.doubles import Fault, Reply, Request
 from tests.openai_server import OpenAIServer
-from tribunal.models import model_limits
+from tribunal.models import keys
 
 POSTS, ATTEMPTS = 600, 4
 CALM = 60  # posts before the storm, and after it
@@ -80,7 +80,7 @@ class Storm:
 
 @pytest.fixture
 def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storm:
-    monkeypatch.setattr(model_limits, "retry_delay", lambda tries: 0.0)
+    monkeypatch.setattr(keys, "retry_delay", lambda tries: 0.0)
     for name, key in zip(
         ("OPENAI_API_KEY", "OPENAI_API_KEY_1", "OPENAI_API_KEY_2"), (*GOOD_KEYS, BAD_KEY), strict=True
     ):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.models import model_limits
+from tribunal.models import keys
 
 
 @pytest.fixture(autouse=True)
 def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses that no server asked for are left out; the ones that it asked for are kept."""
-    monkeypatch.setattr(model_limits, "retry_delay", lambda tries: 0.0)
+    monkeypatch.setattr(keys, "retry_delay", lambda tries: 0.0)

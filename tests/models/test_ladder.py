@@ -10,7 +10,7 @@ import pytest
 from tests.court import court_script, decide, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of, png
-from tribunal.models.model_limits import RETRY_AFTER
+from tribunal.models.ladder import MOST_TRIES, RETRY_AFTER
 
 # The ladder
 
@@ -57,14 +57,14 @@ async def test_down_the_ladder_and_it_is_remembered(takes: str, rung: str, attem
     assert "as a JSON schema" not in server.requests[0].text
 
 
-async def test_bare_500s_that_are_for_the_format_are_believed_the_third_time() -> None:
-    """Each time: two 500s, an answer without the schema, and once more with it, to see that it is the schema."""
+async def test_bare_500s_that_are_for_the_format_are_believed_once_the_full_request_fails_again() -> None:
+    """Two 500s, an answer without the schema, and once more with it, to see that it is the schema."""
     async with ScriptedServer(picky("json_object", Fault(500, "oops"))) as server:
         records = [await decide(server, graph="baseline") for _ in range(4)]
-    assert [came_of(record) for record in records] == [("verdict", None, 4)] * 3 + [("verdict", None, 1)]
+    assert [came_of(record) for record in records] == [("verdict", None, 4)] + [("verdict", None, 1)] * 3
     assert [record.calls[0].format for record in records] == ["json_object"] * 4
     schema, other = "json_schema", "json_object"
-    assert [request.format for request in server.requests] == [schema, schema, other, schema] * 3 + [other]
+    assert [request.format for request in server.requests] == [schema, schema, other, schema, *[other] * 3]
 
 
 async def test_an_outage_is_not_taken_for_a_refused_format() -> None:
@@ -186,7 +186,7 @@ async def test_a_post_that_a_server_quotes_names_nothing() -> None:
     async with ScriptedServer(script) as server:
         quoted = await decide(server, words, graph="baseline")
         other = await decide(server, graph="baseline")
-    assert came_of(quoted) == ("failure", "request", 1)
+    assert came_of(quoted) == ("failure", "request", MOST_TRIES)
     assert (other.calls[0].format, other.calls[0].temperature) == ("json_schema", 0.8)
 
 

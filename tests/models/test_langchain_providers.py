@@ -99,9 +99,9 @@ def test_a_package_that_is_there_is_asked_with_every_key_in_turn(site: Path) -> 
 
 
 @pytest.mark.long
-def test_of_a_client_that_is_not_known_the_form_is_asked_for_in_words(site: Path) -> None:
+def test_of_a_client_that_is_not_known_the_form_is_asked_for_by_a_tool_call(site: Path) -> None:
     said = Reply({**GOOD, "explanation": "your key is nvidia-key-0123"})
     record, [request] = decide(site, "nvidia:nemotron", [said], NVIDIA_API_KEY="nvidia-key-0123")
-    assert (request.format, record["calls"][0]["format"]) == ("", "prompt")
-    assert "as a JSON schema" in request.messages[-1][1]
+    assert (request.format, record["calls"][0]["format"]) == ("", "tool_call")
+    assert request.body["tool_choice"]["function"]["name"] == request.body["tools"][0]["function"]["name"]
     assert record["explanation"] == "your key is [key]"

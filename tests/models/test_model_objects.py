@@ -78,7 +78,7 @@ def test_a_server_error_is_tried_again_and_a_refused_form_is_asked_for_in_other_
         record = tribunal.judge("a post", graph="baseline", model=model)
     assert came_of(record) == ("verdict", None, 3)
     assert [request.format for request in server.requests][:2] == ["json_schema"] * 2
-    assert record.calls[0].format == "json_object"
+    assert record.calls[0].format == ("tool_call" if make is make_anthropic else "json_object")
 
 
 @pytest.mark.long
@@ -126,14 +126,15 @@ def test_a_model_of_another_class_is_shown_the_form_in_words_and_keeps_its_own_s
     model = own_model(GOOD)
     record = tribunal.judge("a post", graph="baseline", model=model)
     assert came_of(record) == ("verdict", None, 1)
-    assert model.options == [{}]
+    assert model.options == [{}]  # the temperature stands in the field of the class
     system, human = (str(message.content) for message in model.shown[0])
     assert "Protected groups" in system
     assert "a post" in human
     assert '"explanation"' in human  # the form
     (call,) = record.calls
     assert (call.model, call.model_class, call.format) == ("ownmodel:mine", "OwnModel", "prompt")
-    assert (call.temperature, call.wanted_temperature) == (None, 0.8)
+    assert (call.temperature, call.wanted_temperature) == (0.8, 0.8)
+    assert record.warnings == ("classifier: ownmodel:mine takes no limit of answers with a request, and keeps its own",)
     assert (record.usage.prompt_tokens, record.usage.completion_tokens) == (11, 7)
 
 
@@ -198,6 +199,58 @@ async def test_the_ways_in_that_are_awaited() -> None:
     assert state["outcome"]["outcome"] == "verdict"
     assert held.values["context"]["settings"]["model"].startswith("object:openai:gpt-4o")
     assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda model: model.bind(stop=["@@"]), lambda model: model.with_retry(),
+    lambda model: model.with_fallbacks([model]), lambda model: [model], lambda model: [model, "openai:other"],
+], ids=["bind", "retry", "fallbacks", "list", "list with a name"])  # fmt: skip
+def test_any_runnable_is_asked_as_the_model_in_it(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with scripted(GOOD, make_openai) as (model, server):
+        record = tribunal.judge("a post", graph="baseline", model=wrap(model))
+    assert came_of(record) == ("verdict", None, 1)
+    (request,) = server.requests
+    assert (request.temperature, request.format) == (0.8, "json_schema")
+    assert record.calls[0].model == "openai:gpt-4o"
+
+
+def test_a_model_that_config_chooses_is_asked_by_a_tool_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    from langchain.chat_models import init_chat_model
+
+    with ScriptedServer(court_script(classifier=GOOD)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        model = init_chat_model(
+            configurable_fields=("model", "model_provider"), max_retries=0,
+            http_async_client=httpx.AsyncClient(headers={"Connection": "close"}),
+        )  # fmt: skip
+        record = tribunal.judge(
+            "a post",
+            graph="baseline",
+            model=model,
+            config={"configurable": {"model": "gpt-4o", "model_provider": "openai"}},
+        )
+    assert came_of(record) == ("verdict", None, 1)
+    (request,) = server.requests
+    assert request.model == "gpt-4o"
+    assert [tool["function"]["name"] for tool in request.body["tools"]]
+    assert request.body["tool_choice"]["function"]["name"] == request.body["tools"][0]["function"]["name"]
+    assert record.calls[0].format == "tool_call"
+    assert any("keeps its own" in each for each in record.warnings)
+
+
+def test_fallbacks_of_another_class_are_asked_by_tools_and_the_one_that_answered_is_told() -> None:
+    with (
+        ScriptedServer(lambda request: Fault(400, "Invalid request")) as down,
+        ScriptedServer(court_script(classifier=GOOD)) as up,
+        opened(make_openai(down.url)) as first,
+        opened(make_anthropic(up.url)) as second,
+    ):
+        record = tribunal.judge("a post", graph="baseline", model=first.with_fallbacks([second]))
+    assert came_of(record)[0] == "verdict"
+    assert "tools" in up.requests[0].body
+    assert record.calls[0].format == "tool_call"
 
 
 async def test_runs_at_a_time_have_their_own_objects() -> None:

@@ -56,15 +56,12 @@ def test_a_run_of_several_processes_takes_names_alone(tmp_path: Path) -> None:
 # Where names alone go
 
 
-def test_what_is_no_chat_model_is_refused() -> None:
-    bound: Any = own_model(GOOD).bind(stop=["x"])
-    with pytest.raises(BadInput, match=r"^model: .*Binding: no chat model") as caught:
-        tribunal.judge("a post", model=bound)
-    assert KEY not in str(caught.value)
+@pytest.mark.parametrize(("field", "given"), [("model", object()), ("seats", {"judge": object()})])
+def test_an_object_that_is_no_runnable_is_refused(field: str, given: Any) -> None:
+    named = "seats.judge" if field == "seats" else field
+    with pytest.raises(BadInput, match=rf"^{named}: object: no model") as caught:
+        tribunal.judge("a post", **{field: given})
     assert "\n" not in str(caught.value)
-    nothing: Any = object()
-    with pytest.raises(BadInput, match=r"^seats.judge: object: no chat model"):
-        tribunal.judge("a post", seats={"judge": nothing})
 
 
 def test_the_command_line_takes_no_name_of_an_object() -> None:

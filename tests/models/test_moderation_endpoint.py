@@ -91,4 +91,4 @@ def test_it_is_compared_with_a_chat_model(tmp_path: Path, monkeypatch: pytest.Mo
     assert done.exit_code == 0, done.output
     held = json.loads(done.stdout)
     assert (held["best"], held["entries"]["moderation"]["agreement"]["value"]) == ("moderation", 1.0)
-    assert (held["entries"]["moderation"]["calls"], held["entries"]["moderation"]["tokens"]) == (1, 0)
+    assert held["entries"]["moderation"]["calls"] == 1  # its tokens are estimated: the endpoint counts none

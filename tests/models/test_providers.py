@@ -263,10 +263,10 @@ async def test_down_the_ladder(way: Way, refusal: Fault, monkeypatch: pytest.Mon
 
     record, server = await judged(way, script, monkeypatch, attempts=4)
     assert record.outcome == "verdict"
-    assert record.calls[0].format == "json_object"
+    assert record.calls[0].format == ("tool_call" if way is ANTHROPIC else "json_object")
     [last] = [request for request in server.requests if not request.schema]
     assert last.format == ("" if way is ANTHROPIC else "json_object")
-    assert "as a JSON schema" in last.messages[-1][1]
+    assert ("as a JSON schema" in last.messages[-1][1]) == (way is not ANTHROPIC)
 
 
 @pytest.mark.parametrize("way", [GEMINI, ANTHROPIC, QWEN])

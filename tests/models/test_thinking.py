@@ -155,3 +155,11 @@ async def test_a_prompt_that_ollama_cut_is_said(monkeypatch: pytest.MonkeyPatch)
     assert server.requests[0].body["options"]["num_ctx"] == 8192
     assert [warning for warning in cut.warnings if "read 2000 tokens of a longer prompt" in warning]
     assert whole.warnings == ()
+
+
+async def test_bare_json_that_ollama_took_for_thinking_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, _ = await judged(
+        OLLAMA, Reply("", thinking='{"category": "Sexist", "explanation": "because"}'), monkeypatch
+    )
+    assert came_of(record) == ("verdict", None, 1)
+    assert record.category == "Sexist"

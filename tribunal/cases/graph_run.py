@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # A run has no thread, checkpointer, stream or step limit of its caller's: these stay with the caller.
 _TAKEN = ("callbacks", "tags", "metadata", "run_name", "run_id")
+_OF_LANGGRAPH = ("__", "checkpoint", "thread_id", "langgraph_", "assistant_id", "graph_id", "run_id")
 # What a run notes in its state beside the channels of the graph, and no checkpoint holds.
 NOTES = ("unseen_calls", "outcome_from")
 
@@ -89,7 +90,7 @@ async def run_graph(
             metadata["policy"] = (await policy_in_force(context.policy)).sha
     run = merge_metadata(config, metadata)
     if thread is not None:
-        run["configurable"] = {"thread_id": thread}
+        run["configurable"] = {**run.get("configurable", {}), "thread_id": thread}
     modes = ["values", *(["custom"] if listen else []), *(["updates"] if graph not in GRAPHS else [])]
     streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=listen is not None, **how)
     last: JSON = {}
@@ -119,7 +120,9 @@ def _writes_outcome(update: Any) -> bool:
 
 
 def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
-    """Return what a run takes of its caller's config: callbacks, tags, metadata, run_name and run_id.
+    """Return what a run takes of its caller's config: callbacks, tags, metadata, run_name, run_id, and `configurable`.
+
+    Of `configurable`, what chooses a model's settings is taken, and nothing that names a thread or a checkpoint.
 
     Raises:
         BadInput: it is no config of LangChain's.
@@ -132,7 +135,10 @@ def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
         raise BadInput(
             f"config: {unknown}: LangChain's config has no such key; those that count are {', '.join(_TAKEN)}"
         )
-    return cast("RunnableConfig", {name: config[name] for name in _TAKEN if config.get(name) is not None})
+    taken = {name: config[name] for name in _TAKEN if config.get(name) is not None}
+    configurable = config.get("configurable") or {}
+    own = {name: value for name, value in configurable.items() if not name.startswith(_OF_LANGGRAPH)}
+    return cast("RunnableConfig", {**taken, "configurable": own} if own else taken)
 
 
 def agent_config(config: RunnableConfig) -> RunnableConfig:

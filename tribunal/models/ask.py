@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
@@ -21,8 +21,9 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import POLICIES, Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
-from tribunal.models.completion import LENGTH
+from tribunal.model_objects import models_in
 from tribunal.models.exam_results import find_unfit
+from tribunal.models.faults import DONE, LENGTH
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import REFUSED, ModelCall
 from tribunal.models.model_request import request_completion
@@ -33,6 +34,7 @@ from tribunal.models.prompt_values import (
     shows_clauses,
     standing_instructions,
 )
+from tribunal.models.providers import ResponseFormat
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
@@ -44,6 +46,7 @@ from tribunal.models.role import (
     is_unended_thinking,
     read_in_own_names,
 )
+from tribunal.models.room import raise_output_limit
 from tribunal.models.served_name import warn_of_other_name
 from tribunal.models.substance import repeats_itself
 from tribunal.models.unanswered import find_given_up, note_call
@@ -103,6 +106,7 @@ async def ask(
         BadModelOutput: the same, because of what was answered.
     """
     context, registry = context_of(state, runtime), await current_registry()
+    own_fields = context.extra_body
     if context.line_up is not None:
         context = await apply_line_up(context, state)
     if not role.final:
@@ -165,7 +169,16 @@ async def ask(
     limit = role.max_output_tokens or context.max_output_tokens
     names = models_of_seat(context, role.seat, role.falls_to, registry.environment)
     models = [
-        ModelCall(name, provider_of(name), question, context, limit, has_substitute=name != names[-1]) for name in names
+        ModelCall(
+            name,
+            provider_of(name),
+            question,
+            context,
+            limit,
+            has_substitute=name != names[-1],
+            own_fields=extra_fields_for(name, own_fields),
+        )
+        for name in names
     ]
     number = material.get("round", state.get("round"))
     await show_question(role.seat, lambda: _describe_question(models[0], registry, number))
@@ -201,7 +214,7 @@ async def ask(
 
 async def _describe_question(call: ModelCall, registry: ModelRegistry, number: int | None) -> JSON:
     """Return a question as a person is shown it at a stop: who is asked, and every word that would be sent."""
-    call = ModelCall(call.model, call.provider, call.question, call.context, call.max_output_tokens)
+    call = replace(call)
     with suppress(CallFailed):  # a model that can't see the image of a post without words; the call itself will say so
         await _prepare_call(call, registry)
     role, image = call.question.role, call.question.post.image
@@ -219,32 +232,52 @@ async def _describe_question(call: ModelCall, registry: ModelRegistry, number: i
 
 async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     """Leave out what the model is known not to take, and load the image."""
-    provider, image, limits = call.provider, call.question.post.image, registry.limits[call.model]
+    provider, image = call.provider, call.question.post.image
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
-    call.response_format = limits.choose_format(call)
-    takes_one = provider.takes_temperature and profile_takes(client, "temperature")
-    left_out = limits.leaves_out("temperature", call)
-    call.temperature = call.wanted_temperature if takes_one and not left_out else None
-    call.bounds = frozenset() if limits.leaves_out("bounds", call) else provider.schema_bounds(registry.environment)
-    call.no_system = limits.leaves_out("system", call)
-    own = call.question.own.extra if call.question.own and not provider.sees_question else {}
-    if own and not provider.takes_extra:
-        fields = ", ".join(own)
+    learnt = registry.learnt(call.model, provider)
+    profile = _profile_of(client)
+    call.forms = ("prompt",) if call.question.role.plain else forms_by_profile(provider.forms, profile)
+    call.takes_tool_choice = bool(profile.get("tool_choice", True))
+    call.left_out = {}
+    learnt.start(call)
+    takes_one = provider.takes_temperature and profile.get("temperature", True)
+    call.set_temperature = call.wanted_temperature if takes_one else None
+    own = [
+        words
+        for words, is_taken in (("temperature", provider.takes_temperature), ("limit of answers", provider.takes_limit))
+        if not is_taken and provider.client is not None
+    ]
+    if own:
+        call.warn(f"{call.model} takes no {' and no '.join(own)} with a request, and keeps its own")
+    call.provider_bounds = provider.schema_bounds(registry.environment)
+    added = call.question.own.extra if call.question.own and not provider.sees_question else {}
+    if added and not provider.takes_extra:
+        fields = ", ".join(added)
         raise CallFailed(f"{call.model}: {fields} can't be sent to {provider.name}", kind="request")
-    call.extra = {**own, **extra_fields_for(call.model, call.context.extra_body)}
-    call.stream = not limits.leaves_out("stream", call)
+    added = {**added, **extra_fields_for(call.model, call.context.extra_body)}
+    call.added_fields = {name: value for name, value in added.items() if name not in call.own_fields}
     call.base_url = provider.base_url(registry.environment)
     if image is not None:
-        if not profile_takes(client, "image_inputs") or limits.leaves_out("image", call):
+        if not profile.get("image_inputs", True) or call.without_image:
             call.leave_out_image()
         else:
             seen = await load_picture(image.ref, call.context.image_edge, sha256=image.sha256)
             call.image = (seen.data_uri, seen.sha256)
 
 
-def profile_takes(client: BaseChatModel, what: Literal["image_inputs", "temperature"]) -> bool:
-    """Return whether a model takes this, as far as its published profile says; an unknown one is taken to."""
-    return bool((client.profile or {}).get(what, True))
+def _profile_of(client: Any) -> Mapping[str, Any]:
+    """Return what is published of the first model of a client; empty of one that isn't known."""
+    first = models_in(client)[0]
+    return (first.profile or {}) if isinstance(first, BaseChatModel) else {}
+
+
+def forms_by_profile(forms: tuple[ResponseFormat, ...], profile: Mapping[str, Any]) -> tuple[ResponseFormat, ...]:
+    """Return the ways to ask for a form that a model's published profile leaves, the best one first."""
+    if len(forms) > 1 and profile.get("structured_output") is False and profile.get("tool_calling"):
+        return ("tool_call", *(form for form in forms if form not in ("json_schema", "tool_call")))
+    if profile.get("tool_calling") is False:
+        return tuple(form for form in forms if form != "tool_call")
+    return forms
 
 
 async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
@@ -300,7 +333,7 @@ async def _ask_until_readable(call: ModelCall, registry: ModelRegistry) -> Any:
             raise Refused(f"the model declined: {words[:300]}", form=form)
         cut = completion.finish_reason in LENGTH and not role.may_be_cut
         if cut and not repeats_itself(call.answer_text):
-            registry.limits[call.model].raise_output_limit(call)
+            raise_output_limit(call, registry.learnt(call.model, call.provider))
             continue
         try:
             if cut:
@@ -310,7 +343,10 @@ async def _ask_until_readable(call: ModelCall, registry: ModelRegistry) -> Any:
             return call.read_answer(take_empty=asked_again)
         except UnreadableAnswer as problem:
             if asked_again:
-                raise BadModelOutput(f"the answer could not be read, even when asked again: {problem}") from problem
+                reason = "" if completion.finish_reason in DONE | LENGTH else f" (finish reason: {completion.finish})"
+                raise BadModelOutput(
+                    f"the answer could not be read, even when asked again: {problem}{reason}"
+                ) from problem
             asked_again = True
             if isinstance(problem, SaysNothing):
                 call.answer_without_reasons = call.answer_text

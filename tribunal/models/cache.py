@@ -73,8 +73,9 @@ async def read_answer(cache: Database, key: str, call: ModelCall) -> Any:
     except UnreadableAnswer:
         return None
     call.prompt_tokens, call.completion_tokens = tuple(rows[0])[1:3]
-    call.cached, call.response_format, call.temperature = True, rows[0]["format"], rows[0]["temperature"]
-    if rows[0]["blind"] and not call.without_image:
+    call.cached, call.forms, call.left_out = True, (rows[0]["format"],), {}
+    call.set_temperature = rows[0]["temperature"]
+    if rows[0]["blind"] and call.question.post.image:
         call.leave_out_image()
     return value
 

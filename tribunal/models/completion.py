@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage
 
+from tribunal.models.faults import read_finish
+from tribunal.models.providers.usage import TokenCounts, read_usage
 from tribunal.models.role import strip_thinking
 from tribunal.text import scrub
-
-# Finish reasons by which an answer was withheld, over all providers.
-_WITHHELD = {
-    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
-    "recitation", "refusal", "sensitive",
-}  # fmt: skip
-# And by which it was cut off.
-LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 
 _PLAIN_REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
@@ -46,8 +41,8 @@ class Completion(NamedTuple):
         blocked: why the prompt was blocked, as Gemini says it.
         model: what the provider calls the model.
         fingerprint: what its server calls its weights and configuration (`system_fingerprint`).
-        usage: the tokens of the prompt, of the answer, and of what the provider had of the prompt in its cache; None
-            where they weren't counted.
+        usage: how many tokens it took, as far as that was said.
+        is_estimated: whether some of them were counted here.
     """
 
     text: str
@@ -56,7 +51,8 @@ class Completion(NamedTuple):
     blocked: str = ""
     model: str = ""
     fingerprint: str = ""
-    usage: tuple[int, int, int] | None = None
+    usage: TokenCounts = TokenCounts()
+    is_estimated: bool = False
 
     @classmethod
     def from_message(cls, message: AIMessage, keys: Iterable[str] = ()) -> Completion:
@@ -65,19 +61,18 @@ class Completion(NamedTuple):
         feedback = meta.get("prompt_feedback")
         finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
         text, refusal = str(message.text), message.additional_kwargs.get("refusal")
+        if getattr(message, "tool_calls", None):  # the form that was asked for as a tool
+            text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
+        elif getattr(message, "invalid_tool_calls", None):
+            text = str(message.invalid_tool_calls[0]["args"] or text)
         if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
             text, refusal = "", refusal or text
         blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
         model = meta.get("model_name") or meta.get("model")
         fields = (text, finish, refusal, blocked, model, meta.get("system_fingerprint"))
-        used, counts = message.usage_metadata, None
-        if used:
-            # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
-            details: dict[str, Any] = dict(used.get("input_token_details") or {})
-            cached = sum(number or 0 for name, number in details.items() if name.endswith("cache_read"))
-            counts = used["input_tokens"], used["output_tokens"], cached
-        texts = [scrub(str(each), keys) if each else "" for each in fields]
-        return cls._make((*texts, counts))
+        told = [message.usage_metadata, *(meta.get(name) for name in ("token_usage", "usage", "usage_metadata"))]
+        text, finish, refusal, blocked, model, fingerprint = (scrub(str(each), keys) if each else "" for each in fields)
+        return cls(text, finish, refusal, blocked, model, fingerprint, read_usage(*told))
 
     @property
     def finish_reason(self) -> str:
@@ -95,8 +90,9 @@ class Completion(NamedTuple):
         if self.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
             return "block_reason", f"the prompt was blocked: {self.blocked}"
         said = strip_thinking(self.text)
-        if self.finish_reason in _WITHHELD:
-            return "content_filter", said or f"the answer was withheld: {self.finish_reason}"
+        fault = read_finish(self.finish_reason)
+        if fault and fault.kind == "refused":
+            return "content_filter", said or fault.message
         if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
             return "plain_text", said
         return None

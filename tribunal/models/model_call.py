@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,19 +14,20 @@ from tribunal.calls import ShownPart
 from tribunal.context import Context
 from tribunal.errors import CallFailed
 from tribunal.models.completion import Completion
+from tribunal.models.ladder import Part
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
+from tribunal.models.providers.usage import TokenCounts
 from tribunal.models.role import Question, UnreadableAnswer
 from tribunal.models.served_name import label_served
 from tribunal.models.substance import EmptyField
+from tribunal.models.token_counter import shared_counter
 from tribunal.models.wire_schema import allowed_values, wire_schema
 from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
 from tribunal.text import one_line
 
 REFUSED = "refused: "  # how the error of a call begins that the provider declined
-RequestPart = Literal["format", "bounds", "system", "temperature", "image", "stream"]
-RESPONSE_FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
 IMAGE_TOKENS = 1500
 # What is sent, in the pairs that LangChain takes for messages.
 Speaker = Literal["system", "human"]
@@ -41,29 +43,27 @@ class ModelCall:
     question: Question
     context: Context
     max_output_tokens: int
-    response_format: ResponseFormat = "json_schema"
+    forms: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")  # in the order of preference
+    left_out: dict[Part, int] = field(default_factory=dict)  # how far each part of the request is stepped down
     image: tuple[str, str] | None = None  # data URI, hash of the bytes
-    without_image: bool = False
-    temperature: float | None = None
-    bounds: frozenset[str] = frozenset()
-    no_system: bool = False
-    stream: bool = True  # whether the answer may be streamed to those who listen
+    set_temperature: float | None = None  # None: the model takes none
+    provider_bounds: frozenset[str] = frozenset()
+    takes_tool_choice: bool = True
+    is_streamed: bool = False  # whether somebody listens
     has_substitute: bool = False  # whether another model is asked where this one isn't there
     base_url: str | None = None
-    extra: JSON = field(default_factory=dict)
+    added_fields: JSON = field(default_factory=dict)  # of the body, by a line-up or the role
+    own_fields: JSON = field(default_factory=dict)  # of the body, by the run's own setting `extra_body`
     complaint: str = ""
     cut_at: int | None = None  # the limit that cut an answer off, before it was raised
     last_prompt_tokens: int = 0
     last_completion_tokens: int = 0
     attempts: int = 0
-    server_errors: int = 0  # bare 500s in a row
-    refused: set[RequestPart] = field(default_factory=set)  # what the server has named as not taken
-    # The format that bare 500s answered, while it isn't shown that they are for the format.
-    format_under_test: ResponseFormat | None = None
-    format_confirmed: bool = False  # whether that was shown
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    is_estimated: bool = False  # whether some tokens were counted here, since the server didn't say them
+    is_last_estimated: bool = False
     cached: bool = False
     key: int | None = None
     answer_text: str = ""
@@ -74,6 +74,71 @@ class ModelCall:
     shown: set[ShownPart] = field(default_factory=set)  # what stood in a request that was answered
     warnings: list[str] = field(default_factory=list)
     _words: dict[tuple[ResponseFormat, bool], str] = field(default_factory=dict)
+
+    def level(self, part: Part) -> int:
+        """Return how far a part of the request is stepped down; 0: it is sent in full."""
+        return self.left_out.get(part, 0)
+
+    def drop(self, part: Part) -> None:
+        """Step a part of the request down by one, or leave it out."""
+        self.left_out[part] = self.level(part) + 1
+        if part == "image" and not self.question.post.text:
+            raise CallFailed(f"{self.model} can't see images, and the post has no text", kind="blind")
+
+    @property
+    def response_format(self) -> ResponseFormat:
+        """How the form of the answer is asked for."""
+        return self.forms[min(self.level("format"), len(self.forms) - 1)]
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature that is sent."""
+        return None if self.level("temperature") else self.set_temperature
+
+    @property
+    def bounds(self) -> frozenset[str]:
+        """The keywords of bounds in the schema."""
+        return frozenset() if self.level("bounds") else self.provider_bounds
+
+    @property
+    def without_image(self) -> bool:
+        """Whether the post's image isn't shown to the model."""
+        return bool(self.level("image"))
+
+    @property
+    def may_stream(self) -> bool:
+        """Whether the answer is streamed."""
+        return self.is_streamed and not self.level("stream")
+
+    @property
+    def extra(self) -> JSON:
+        """The further fields of the body."""
+        return {**({} if self.level("extra") else self.added_fields), **self.own_fields}
+
+    @property
+    def chooses_tool(self) -> bool:
+        """Whether the model must answer by the tool that it is given."""
+        return self.takes_tool_choice and not self.level("tool_choice")
+
+    def sent_parts(self) -> set[Part]:
+        """Return the parts of the request that can be stepped down: nothing that the run sets with `extra_body`."""
+        names = self.provider.limit_names
+        parts: dict[Part, bool] = {
+            "extra": bool(self.added_fields) and not self.level("extra"),
+            "tool_choice": self.response_format == "tool_call" and self.chooses_tool,
+            "bounds": bool(self.bounds) and self.response_format == "json_schema",
+            "temperature": self.temperature is not None and "temperature" not in self.own_fields,
+            "limit": self.level("limit") + 1 < len(names) and self.own_fields.keys().isdisjoint(names),
+            "system": bool(self.question.system) and not self.level("system"),
+            "stream": self.may_stream,
+            "format": self.response_format != self.forms[-1] and "response_format" not in self.own_fields,
+            "image": self.sends_image,
+        }
+        return {part for part, is_sent in parts.items() if is_sent}
+
+    def present_parts(self) -> set[Part]:
+        """Return the parts that stand in the request, whether or not there is a step below them."""
+        return self.sent_parts() | {"format", "limit"}
 
     def messages(self) -> list[Message]:
         """Return the messages: the standing instructions, then the image, the role's words, and the case.
@@ -92,10 +157,11 @@ class ModelCall:
     def prompt_turns(self) -> list[tuple[Speaker, str]]:
         """Return the words of what is sent, by who says them."""
         system, words = self.question.system, self.words
-        if self.no_system or self.complaint:
+        merges = bool(self.level("system"))
+        if merges or self.complaint:
             # One turn of the user's: many chat templates take no two in a row.
-            words = "\n\n".join(filter(None, (system if self.no_system else "", words, self.complaint)))
-        return [("system", system), ("human", words)] if system and not self.no_system else [("human", words)]
+            words = "\n\n".join(filter(None, (system if merges else "", words, self.complaint)))
+        return [("system", system), ("human", words)] if system and not merges else [("human", words)]
 
     @property
     def words(self) -> str:
@@ -110,7 +176,7 @@ class ModelCall:
     def role_words(self) -> str:
         """Return what the role is asked, with the form of the answer where the request can't name it."""
         task = self.question.write_task(image_unseen=self.without_image)
-        if self.response_format == "json_schema" or self.question.role.plain:
+        if self.response_format in ("json_schema", "tool_call") or self.question.role.plain:
             return task
         # Bounds of strings stay out of the words: a small model reads them as a length to reach.
         schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
@@ -128,11 +194,12 @@ class ModelCall:
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:
         """Return the form of the answer as this run asks for it, with these bounds."""
-        return wire_schema(self.question.form, bounds, label_first=self.question.label_first)
+        envelope = wire_schema(self.question.form, bounds, label_first=self.question.label_first)
+        return {**envelope, "strict": False} if self.level("bounds") else envelope
 
-    def request_options(self) -> JSON:
-        """Return the settings of the request, in the provider's own words."""
-        wanted = RequestSettings(
+    def request_settings(self) -> RequestSettings:
+        """Return the settings of the request as it is now."""
+        return RequestSettings(
             self.response_format,
             self.answer_schema(self.bounds),
             self.temperature,
@@ -140,23 +207,15 @@ class ModelCall:
             self.most_prompt_tokens,
             self.extra,
             self.base_url,
-            self.stream,
+            not self.level("stream"),
+            self.level("limit"),
         )
+
+    def request_options(self, wanted: RequestSettings) -> JSON:
+        """Return the settings of the request, in the provider's own words."""
         options = self.provider.options(wanted)
         # A function, because a trace writes out every other setting.
         return {**options, "question": lambda: self.question} if self.provider.sees_question else options
-
-    def refusable_parts(self) -> set[RequestPart]:
-        """Return the parts of the request that a server may refuse by themselves."""
-        parts: dict[RequestPart, bool] = {
-            "format": self.response_format != "prompt",
-            "bounds": bool(self.bounds) and self.response_format == "json_schema",
-            "system": bool(self.question.system) and not self.no_system,
-            "image": self.sends_image,
-            "stream": self.stream,
-            "temperature": self.temperature is not None,
-        }
-        return {part for part, is_sent in parts.items() if is_sent}
 
     def shown_parts(self) -> set[ShownPart]:
         """Return the parts of the case that stand in the request as it is now."""
@@ -165,15 +224,14 @@ class ModelCall:
         held |= {"image"} if question.post.image and not self.without_image else set()
         return held | ({"policy"} if question.depends_on_policy else set())
 
-    def use_next_format(self) -> None:
-        """Ask for the answer in the next response format."""
-        self.response_format = RESPONSE_FORMATS[RESPONSE_FORMATS.index(self.response_format) + 1]
-
     def leave_out_image(self) -> None:
         """Go on without the image, and say so; without a text there is nothing left to go on with."""
-        self.without_image = True
-        if not self.question.post.text:
-            raise CallFailed(f"{self.model} can't see images, and the post has no text", kind="blind")
+        self.left_out.pop("image", None)
+        self.drop("image")
+        self.warn_of_unseen_image()
+
+    def warn_of_unseen_image(self) -> None:
+        """Say in the record that the text alone was judged."""
         self.warn(f"{self.model} can't see the image and judged the text alone")
 
     def warn(self, words: str) -> None:
@@ -201,8 +259,9 @@ class ModelCall:
 
     def raise_temperature(self) -> None:
         """Ask at a higher temperature from now on: at the same one, a model that went wrong goes the same way again."""
-        if self.temperature is not None:
-            self.temperature = max(self.temperature, min(1.0, max(0.5, round(self.temperature + 0.3, 2))))
+        if self.set_temperature is not None:
+            raised = min(1.0, max(0.5, round(self.set_temperature + 0.3, 2)))
+            self.set_temperature = max(self.set_temperature, raised)
 
     @property
     def most_prompt_tokens(self) -> int:
@@ -224,11 +283,13 @@ class ModelCall:
     def note_completion(self, answered: Completion) -> None:
         """Note what came back, to what, and what it cost."""
         self.shown |= self.shown_parts()
-        if answered.usage:
-            self.last_prompt_tokens, self.last_completion_tokens, cached = answered.usage
-            self.prompt_tokens += self.last_prompt_tokens
-            self.completion_tokens += self.last_completion_tokens
-            self.cached_tokens += cached
+        usage = answered.usage
+        self.last_prompt_tokens, self.last_completion_tokens = usage.prompt or 0, usage.answer or 0
+        self.prompt_tokens += self.last_prompt_tokens
+        self.completion_tokens += self.last_completion_tokens
+        self.cached_tokens += usage.cached
+        self.is_last_estimated = answered.is_estimated
+        self.is_estimated |= answered.is_estimated
         self.served = one_line(answered.model)[:120] or None
         self.fingerprint = one_line(answered.fingerprint)[:120] or None
         self.answer_text = answered.text
@@ -240,6 +301,17 @@ class ModelCall:
         for each in self.emptied:
             self.warn(f"{self.model} gave no reason: {each.field} {each.problem}; it was left empty")
         return value
+
+    async def estimate_missing(self, answered: Completion) -> Completion:
+        """Return what came back with its tokens counted here where the server didn't say them."""
+        usage = answered.usage
+        if usage.prompt is not None and (usage.answer is not None or not answered.text):
+            return answered._replace(usage=usage._replace(answer=usage.answer or 0))
+        counter = await shared_counter()
+        words = "\n".join(words for _, words in self.prompt_turns())
+        prompt = usage.prompt or math.ceil(counter.count(words)) + (IMAGE_TOKENS if self.sends_image else 0)
+        answer = usage.answer or math.ceil(counter.count(answered.text))
+        return answered._replace(usage=TokenCounts(prompt, answer, usage.cached), is_estimated=True)
 
     def prompt_hash(self) -> str:
         """Return a hash of the words and the image that were asked with."""
@@ -292,6 +364,7 @@ class ModelCall:
             "shown": sorted(shown),
             "repeat": self.question.repeat,
             "draw": self.question.draw,
+            **({"estimated": True} if self.is_estimated else {}),
             **({"emptied": [each.field for each in self.emptied]} if self.emptied else {}),
             "error": error,
         }

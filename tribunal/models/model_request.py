@@ -8,11 +8,15 @@ from typing import Any
 from langchain_core.runnables import ensure_config
 
 from tribunal.errors import BudgetSpent, CallFailed, Refused
+from tribunal.model_objects import replace_models
 from tribunal.models.completion import Completion
-from tribunal.models.diagnosis import Diagnosis, diagnose
+from tribunal.models.faults import Fault, read_fault, read_finish
+from tribunal.models.ladder import Ladder
 from tribunal.models.model_call import ModelCall
 from tribunal.models.paid_request import send_paid
+from tribunal.models.providers.object_provider import bind_form
 from tribunal.models.registry import ModelRegistry
+from tribunal.models.room import fit_output_limit
 
 _SLOW = (
     "The model may be slow or go round in circles, or its server may answer fewer requests at a time than it is sent: "
@@ -23,11 +27,13 @@ _SMALLEST_CONTEXT = 500
 
 async def request_completion(call: ModelCall, registry: ModelRegistry) -> Completion:
     """Return one answer, past every passing fault."""
-    pool, limits = registry.key_pool(call.model, call.provider), registry.limits[call.model]
-    failed: Diagnosis | None = None
+    pool, learnt = registry.key_pool(call.model, call.provider), registry.learnt(call.model, call.provider)
+    ladder = Ladder(call, learnt)
+    failed: Fault | None = None
+    is_proven = True
 
-    async def send(number: int) -> Completion | Diagnosis:
-        nonlocal failed
+    async def send(number: int) -> Completion | Fault:
+        nonlocal failed, is_proven
         key = pool.keys[number]
         call.key = None if key is None else number
         try:
@@ -37,68 +43,82 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
                 raise
             # What kept it from being answered is why the try before failed; a trial that can wait then goes on later.
             raise CallFailed(f"{failed.in_words}; {unpaid}", kind=failed.kind) from unpaid
-        failed = outcome if isinstance(outcome, Diagnosis) and outcome.is_transient else None
-        if isinstance(outcome, Diagnosis) or not call.format_under_test:
+        failed = outcome if isinstance(outcome, Fault) and outcome.is_transient else None
+        if isinstance(outcome, Fault) or not ladder.is_unsure:
             return outcome
-        # It came below a format that bare 500s answered. The same request goes out once more in that format. The
-        # answer below counts only where that gets a bare 500 again, and nobody else was answered there meanwhile; else
-        # there was an outage, and the call goes on above.
-        below, call.response_format, call.format_under_test = call.response_format, call.format_under_test, None
-        call.server_errors = 0
+        # It came after bare 500s, without what may be refused. The full request goes out once more: if it is answered
+        # now, there was an outage, and nothing is refused.
+        left_out = ladder.restore()
         again = await _send_once(call, registry, key)
-        if isinstance(again, Completion) or not again.bare_500 or not limits.count_bare_500(call):
+        if isinstance(again, Completion):
             return again
-        call.response_format, call.format_confirmed = below, True
+        call.left_out, is_proven = left_out, again.status == 500
         return outcome
 
-    most_tries = call.question.role.tries or call.context.attempts
+    def adapt(fault: Fault) -> bool:
+        if fault.kind == "too_long":
+            return fit_output_limit(call, learnt, fault.details)
+        if fault.kind == "timeout" and call.temperature == 0:
+            # At this temperature a model that went round in circles does so again.
+            call.raise_temperature()
+            call.warn(f"no answer in time at temperature 0, asked again at {call.temperature:g}")
+        return ladder.adapt(fault)
 
-    async def send_with_retries(tries: int | None = None) -> Completion | Diagnosis:
-        return await pool.send(send, tries or most_tries, lambda diagnosis: _adapt_request(call, registry, diagnosis))
+    async def send_with_retries(tries: int | None = None) -> Completion | Fault:
+        most_tries = tries or call.question.role.tries or call.context.attempts
+        return await pool.send(send, most_tries, adapt, longest_rest=call.context.timeout)
 
     if registry.server_wait is None or call.has_substitute:
         outcome = await send_with_retries()
     else:
         outcome = await registry.server_wait.send(call.provider, registry.environment, send_with_retries)
     if isinstance(outcome, Completion):
-        limits.learn_from_answer(call)
+        ladder.note_answer(is_proven=is_proven)
         return outcome
-    call.response_format = call.format_under_test or call.response_format
+    ladder.restore()
     if outcome.kind == "refused":
         raise Refused(f"the provider declined: {outcome.message}", form="safety_error")
     tries = f" ({call.attempts} tries)" if outcome.is_transient and call.attempts > 1 else ""
     where = call.provider.describe_address_setting(outcome.kind, registry.environment)
-    raise CallFailed(f"{outcome.in_words}{tries}{where}", kind=outcome.kind)
+    raise CallFailed(f"{ladder.failure(outcome)}{tries}{where}", kind=outcome.kind)
 
 
-async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:
+async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
     """Send one request with this key, if the allowance of the trial reaches for it. As `send_paid`."""
     return await send_paid(call, lambda: _send_request(call, registry, key))
 
 
-async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:
+async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
     """Send one request with this key. Whoever listens by LangChain's callbacks hears it, as LangChain has it."""
-    client, turns = registry.chat_client(call.model, call.provider, key), registry.limits[call.model].concurrency
+    client, turns = registry.chat_client(call.model, call.provider, key), registry.concurrency[call.model]
     question, role = call.question, call.question.role
     asked = {"seat": role.seat, "role": role.name, "post_id": question.post.id, "policy": question.policy.sha}
     turn, timed_out, answered = await turns.acquire_slot(), False, False
     call.attempts += 1
+    config = ensure_config()
+    call.is_streamed = call.provider.always_streams or _is_listened_to(config.get("callbacks"))
     try:
         async with asyncio.timeout(call.context.timeout):
-            one = client if call.stream else client.model_copy(update={"disable_streaming": True})
-            metadata = {**(ensure_config().get("metadata") or {}), **asked}
+            wanted = call.request_settings()
+            one = call.provider.adjust(client, wanted)
+            if call.level("stream"):
+                one = replace_models(one, _without_streaming)
+            if call.response_format == "tool_call":
+                one = bind_form(one, wanted.envelope, choose=call.chooses_tool)
+            metadata = {**(config.get("metadata") or {}), **asked}
             sent: list[Any] = [*call.messages()]
-            message = await one.ainvoke(sent, {"metadata": metadata}, **call.request_options())
+            message = await one.ainvoke(sent, {"metadata": metadata}, **call.request_options(wanted))
             completion = Completion.from_message(message, registry.secrets)
         answered = True
     except TimeoutError:
         timed_out = True
-        return Diagnosis("timeout", f"no answer within {call.context.timeout:g} s. {_SLOW}")
-    except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
+        return Fault("timeout", f"no answer within {call.context.timeout:g} s. {_SLOW}")
+    except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `read_fault` tells them apart)
         shown = "\n".join(words for _, words in call.prompt_turns())
-        return diagnose(error, sent=call.refusable_parts(), secrets=registry.secrets, shown=shown)
+        return read_fault(error, secrets=registry.secrets, shown=shown)
     finally:
         turns.release_slot(turn, timed_out=timed_out, answered=answered)
+    completion = await call.estimate_missing(completion)
     call.note_completion(completion)
     # A server of one's own may cut a prompt and not say so. Of what it has in its cache it may not count anything; a
     # prompt that was cut fills a whole context.
@@ -106,51 +126,16 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
     is_cut = _SMALLEST_CONTEXT <= read < call.fewest_prompt_tokens
     if is_cut and not call.provider.needs_key(registry.environment):
         call.warn(f"{call.model} read {read} tokens of a longer prompt: its server cut the rest; give it more context")
-    return completion
+    fault = read_finish(completion.finish_reason)
+    return fault if fault and fault.kind != "refused" else completion
 
 
-def _adapt_request(call: ModelCall, registry: ModelRegistry, diagnosis: Diagnosis) -> bool:
-    """Leave out what a server refuses of a request's make-up; says whether to send it again at once.
-
-    What was named is remembered once the request without it is answered.
-    """
-    if not diagnosis.bare_500:
-        call.server_errors = 0
-    match diagnosis.kind:
-        case "format" if call.response_format != "prompt":
-            call.use_next_format()
-        case "bounds":
-            call.bounds = frozenset()
-        case "system":
-            call.no_system = True
-        case "too_long":
-            return registry.limits[call.model].fit_output_limit(call, diagnosis.details)
-        case "temperature":
-            call.temperature = None
-        case "stream":
-            call.stream = False
-        case "image" if registry.limits[call.model].sees_images:
-            raise CallFailed(f"request: it takes images, but not this one: {diagnosis.message}", kind="request")
-        case "image":
-            registry.limits[call.model].note_refusal("image", call)  # without a text nothing more is answered
-            call.leave_out_image()
-        case _:
-            _change_before_retry(call, registry, diagnosis)
-            return False
-    call.refused.add(diagnosis.kind)
-    return True
+def _without_streaming(model: Any) -> Any:
+    can_be_told = "disable_streaming" in getattr(type(model), "model_fields", ())
+    return model.model_copy(update={"disable_streaming": True}) if can_be_told else model
 
 
-def _change_before_retry(call: ModelCall, registry: ModelRegistry, diagnosis: Diagnosis) -> None:
-    """Change a request whose fault may pass."""
-    if diagnosis.kind == "timeout" and call.temperature == 0:
-        # At this temperature a model that went round in circles does so again.
-        call.raise_temperature()
-        call.warn(f"no answer in time at temperature 0, asked again at {call.temperature:g}")
-    if diagnosis.bare_500 and call.response_format != "prompt":
-        # Some servers answer a format they don't know so, every time. The next format shows whether this one does.
-        call.server_errors += 1
-        if registry.limits[call.model].count_bare_500(call) and call.server_errors >= 2:
-            call.format_under_test = call.format_under_test or call.response_format
-            call.use_next_format()
-            call.server_errors = 0
+def _is_listened_to(callbacks: Any) -> bool:
+    """Return whether a handler takes an answer word by word, for which LangChain has the client stream."""
+    handlers = getattr(callbacks, "handlers", callbacks) or ()
+    return any(hasattr(handler, "tap_output_aiter") for handler in handlers)

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 from tribunal.allowance import Allowance, PaidRequest, current_allowance
 from tribunal.errors import BudgetSpent, CallFailed
 from tribunal.models.completion import Completion
-from tribunal.models.diagnosis import Diagnosis
+from tribunal.models.faults import Fault
 from tribunal.models.model_call import ModelCall
 
 
-async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Diagnosis]]) -> Completion | Diagnosis:
+async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Fault]]) -> Completion | Fault:
     """Send a request, and count what it cost.
 
-    An answer costs what the provider says, and its most if it doesn't say; a request that failed costs no tokens; one
+    An answer costs what the provider says, or an estimate; a request that failed costs no tokens; one
     that timed out or was broken off costs its most, since it may have been answered.
 
     Raises:
@@ -26,12 +26,12 @@ async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | D
     request = _begin_request(allowance, call)
     try:
         outcome = await send()
-        if isinstance(outcome, Diagnosis):
+        if isinstance(outcome, Fault):
             if outcome.kind != "timeout":
                 allowance.note_tokens(request, 0, 0, 0)
-        elif outcome.usage is not None:
-            prompt_tokens, answer_tokens, cached_tokens = outcome.usage
-            allowance.note_tokens(request, prompt_tokens, cached_tokens, answer_tokens)
+        else:
+            usage = outcome.usage
+            allowance.note_tokens(request, usage.prompt or 0, usage.cached, usage.answer or 0)
     finally:
         allowance.end(request)
     return outcome

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tribunal import plugins
 from tribunal.calls import REHEARSAL
@@ -32,8 +32,10 @@ from tribunal.model_objects import (
     refusal_elsewhere,
     secrets_in,
 )
+from tribunal.models.concurrency import ConcurrencyLimit
 from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
-from tribunal.models.model_limits import KeyPool, ModelLimits
+from tribunal.models.keys import KeyPool
+from tribunal.models.ladder import Learnt, forget_learnt, learnt_of
 from tribunal.models.providers import Endpoint, ModelName, Provider
 from tribunal.models.providers.anthropic import ANTHROPIC
 from tribunal.models.providers.google import GOOGLE
@@ -275,7 +277,7 @@ class ModelRegistry:
 
     Attributes:
         environment: the settings outside a run, as they were when it last looked around.
-        limits: what servers have shown of each model.
+        concurrency: how many requests to each model may be under way.
         exams: the last exam of each model at each address.
         secrets: every key and password of an address that it has held, since a call under way may still tell them.
         on_rest: is told the provider, the key's number and the seconds of every rest that a server asks for, or None.
@@ -297,7 +299,7 @@ class ModelRegistry:
     def reset_keys(self) -> None:
         """Begin anew with every key and every model."""
         self._pools: dict[str | int, KeyPool] = {}  # by the provider's name, or the number of a model object
-        self.limits: defaultdict[ModelName, ModelLimits] = defaultdict(ModelLimits)
+        self.concurrency: defaultdict[ModelName, ConcurrencyLimit] = defaultdict(ConcurrencyLimit)
 
     def refresh_environment(self) -> None:
         """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
@@ -328,7 +330,8 @@ class ModelRegistry:
             pool = self._pools[model.number] = KeyPool(str(model), [])
             return pool
         self.secrets |= provider.all_secrets(self.environment)
-        pool = KeyPool(model.provider, provider.key_pool(self.environment), self._report_rest)
+        keys = provider.key_pool(self.environment)
+        pool = KeyPool(model.provider, keys, lambda *rest: self.on_rest and self.on_rest(*rest))
         self._pools[model.provider] = pool
         for (name, number), until in self._elsewhere.items():
             if name == model.provider:
@@ -339,8 +342,13 @@ class ModelRegistry:
         """Forget what was learned of model objects that are gone."""
         gone = {each for each in self._pools if isinstance(each, int) and object_numbered(each) is None}
         self._pools = {name: pool for name, pool in self._pools.items() if name not in gone}
-        for model in [each for each in self.limits if each.number in gone]:
-            del self.limits[model]
+        for model in [each for each in self.concurrency if each.number in gone]:
+            del self.concurrency[model]
+        forget_learnt(gone)
+
+    def learnt(self, model: ModelName, provider: Provider) -> Learnt:
+        """Return what this process knows of a model at the address that it is asked at."""
+        return learnt_of(str(model), provider.base_url(self.environment), model.number)
 
     def rest_key_quietly(self, provider: str, number: int, seconds: float) -> None:
         """Another process that uses the same keys was asked to let one rest: so does this one, and tells nobody.
@@ -360,12 +368,8 @@ class ModelRegistry:
         if pool := self._pools.get(provider):
             pool.restore_keys()
 
-    def _report_rest(self, provider: str, number: int, seconds: float) -> None:
-        if self.on_rest is not None:
-            self.on_rest(provider, number, seconds)
-
-    def chat_client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
-        """Return the client of a model, with this key; a model object is its own.
+    def chat_client(self, model: ModelName, provider: Provider, key: str | None) -> Any:
+        """Return the client of a model, with this key: a chat model of LangChain's, or the object that the caller gave.
 
         Raises:
             BadInput: its address stands in a `.env` file that isn't trusted.
@@ -374,10 +378,9 @@ class ModelRegistry:
             self.secrets |= secrets_in(provider.client)
             return provider.client
         at = model, provider.base_url(self.environment), key
-        held = self._clients.get(at)
-        if held is None:
-            held = self._clients[at] = provider, provider.make(Endpoint(*at, self.environment))
-        return held[1]
+        if at not in self._clients:
+            self._clients[at] = provider, provider.make(Endpoint(*at, self.environment))
+        return self._clients[at][1]
 
     async def close(self) -> None:
         """Close every client."""

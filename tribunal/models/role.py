@@ -7,17 +7,18 @@ completed, and of two different objects neither is chosen.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from tribunal.models.answer_json import find_json, unwrap
 from tribunal.models.prompt_values import case_variables, image_state, policy_variables, standing_instructions
 from tribunal.models.substance import EmptyField, empty_the_fields, find_empty_fields
+from tribunal.models.wire_schema import allowed_values
 from tribunal.prompts.answer_names import AnswerNames, leave_open
 from tribunal.prompts.policy import Policy
 from tribunal.prompts.sets import PromptSet, shipped_prompts
@@ -143,6 +144,11 @@ class Question:
         schemas = [_form_schema(role.form, policy, self.scheme) for policy in (self.policy, other)]
         return role.plain is None and schemas[0] != schemas[1]
 
+    @property
+    def quoted_material(self) -> list[str]:
+        """Return what the model is shown of other people's texts, beside the post."""
+        return [*self.post.earlier, *_texts_in([self.material, self.shared_material])]
+
     def parse_answer(
         self, said: str, warnings: list[str], prompt: str = "", emptied: list[EmptyField] | None = None
     ) -> Any:
@@ -163,7 +169,7 @@ class Question:
             if self.role.plain:
                 value = self.role.plain(strip_thinking(said, post=self.post.text))
             else:
-                value = read_answer(said, self.form, post=self.post.text)
+                value = read_answer(said, self.form, post=self.post.text, material=self.quoted_material)
             if found := find_empty_fields(value, prompt=prompt, post=self.post.text):
                 if emptied is None:
                     raise SaysNothing(found)
@@ -180,6 +186,18 @@ class Question:
         if emptied is not None:
             emptied[:] = found
         return value
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts in what a prompt is filled with."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts_in(part)
 
 
 @lru_cache(maxsize=256)
@@ -213,9 +231,6 @@ END_OF_THINKING = (
     "it is thinking without an end; turn thinking off by the setting extra_body, such as "
     "{'*' = {chat_template_kwargs = {enable_thinking = false}}}, or give it room by --set max_output_tokens"
 )
-_FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
-_OPEN_OBJECT, _OPEN_LIST = re.compile(r"\{"), re.compile(r"\[\s*[{\]]")
-_DECODER = json.JSONDecoder()
 
 
 class UnreadableAnswer(ValueError):
@@ -255,13 +270,21 @@ def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts
     return replace(role, plain=partial(read_answer, form=form, post=post, names=names))
 
 
-def read_answer(text: str, form: type[Filled], *, post: str = "", names: AnswerNames | None = None) -> Filled:
-    """Return the answer as the form that was asked for. JSON that stands in the `post` itself is a quotation.
+def read_answer(
+    text: str,
+    form: type[Filled],
+    *,
+    post: str = "",
+    names: AnswerNames | None = None,
+    material: Iterable[str] = (),
+) -> Filled:
+    """Return the answer as the form that was asked for. JSON that stands in the post or the material is a quotation.
 
     Args:
         text: the answer.
         form: what was asked for.
         post: the post's text.
+        material: whatever else the model was shown of other people's: earlier posts, pages, exhibits.
         names: what the prompt calls the fields of the form, where it has names of its own.
 
     Raises:
@@ -273,7 +296,10 @@ def read_answer(text: str, form: type[Filled], *, post: str = "", names: AnswerN
         empty = "the answer was empty"
         raise UnreadableAnswer(f"{empty}: {END_OF_THINKING}" if is_unended_thinking(text) else empty, empty)
     try:
-        found = _find_json(said, post, lists=bool(names and names.items))
+        lists = bool(names and names.items)
+        is_free = bool(form.model_fields.keys() - allowed_values(form).keys())
+        found = find_json(said, (post, *material), lists=lists, may_equal=not is_free)
+        found = found if names else [unwrap(each, form) for each in found]
         if names:
             found, form = names.rename_answer(said, found), leave_open(form, names.open, names.items)
         objects = [value for value in found if isinstance(value, dict)]
@@ -315,53 +341,6 @@ def strip_thinking(text: str, *, post: str = "") -> str:
 def is_unended_thinking(text: str) -> bool:
     """Return whether an answer is thinking that never ended, and no more."""
     return bool(_BEGIN_OF_THINKING.match(text)) and not _END_OF_THINKING.search(text)
-
-
-def _find_json(said: str, post: str, *, lists: bool = False) -> list[Any]:
-    """Return what JSON an answer holds: the whole of it, else the outermost objects in it, else a mended object.
-
-    With `lists`, arrays of objects are looked for in the place of objects.
-    """
-    try:
-        return [parse_json(said)]
-    except TooDeep:
-        raise
-    except ValueError:
-        return _embedded_json(said, post, lists) or _mend_json(said, post, lists)
-
-
-def _embedded_json(said: str, post: str, lists: bool) -> list[Any]:
-    """Return the outermost JSON objects that stand whole in the text, and none that the post holds itself.
-
-    A model that discusses a forged answer in the post quotes it, and hasn't given it.
-    """
-    found: list[Any] = []
-    opening = _OPEN_LIST if lists else _OPEN_OBJECT
-    start = opening.search(said)
-    while start:
-        try:
-            value, end = _DECODER.raw_decode(said, start.start())
-        except ValueError:
-            # An object that never closes may hold others that do; they are parts of it, not answers.
-            return found
-        if said[start.start() : end] not in post:
-            found.append(value)
-        start = opening.search(said, end)
-    return found
-
-
-def _mend_json(said: str, post: str, lists: bool) -> list[Any]:
-    fenced = _FENCE.search(said)
-    text = fenced[1].strip() if fenced else said
-    start, end = text.find("{["[lists]), text.rfind("}]"[lists])
-    body = text[start : end + 1]
-    # A cut answer lacks its last brackets, and can't be completed.
-    balanced = body.count("{") == body.count("}") and body.count("[") == body.count("]")
-    if start == -1 or not body or not balanced or text[end + 1 :].strip(" \n\t`") or body in post:
-        return []
-    import json_repair  # most answers need no mending
-
-    return [json_repair.loads(body)]
 
 
 def _make_wellformed(value: Any) -> Any:

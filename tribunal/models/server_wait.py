@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tribunal.models.completion import Completion
-from tribunal.models.diagnosis import Diagnosis
+from tribunal.models.faults import Fault
 from tribunal.models.providers import Provider
 from tribunal.models.providers.http import fetch
 from tribunal.schema import Frozen
@@ -26,7 +26,7 @@ _ENOUGH_HITS = 2  # of a call, while others were answered in between; then it is
 _ENOUGH_LOSSES = 3  # of a call that was sent in its turn to a server that was well, or that answered others meanwhile
 _HEALTH_SECONDS = 10.0
 
-Send = Callable[[int | None], Awaitable[Completion | Diagnosis]]
+Send = Callable[[int | None], Awaitable[Completion | Fault]]
 
 
 @dataclass
@@ -63,7 +63,7 @@ class _WaitingLine(Breaker):
 
 def is_server_down(outcome: object) -> bool:
     """Return whether a request failed because its server is gone or starting, which is no fault of the request."""
-    return isinstance(outcome, Diagnosis) and (
+    return isinstance(outcome, Fault) and (
         outcome.kind == "connection" or (outcome.kind == "server" and outcome.status in _STARTING)
     )
 
@@ -97,7 +97,7 @@ class ServerWait:
         self._lines: dict[str, _WaitingLine] = {}
         self.given_up = ""
 
-    async def send(self, provider: Provider, environment: Mapping[str, str], send: Send) -> Completion | Diagnosis:
+    async def send(self, provider: Provider, environment: Mapping[str, str], send: Send) -> Completion | Fault:
         """Send a request; while its server is down hold it, and send it again.
 
         A call that is lost each time that it is sent alone to a server that is well has itself to blame.
@@ -118,10 +118,10 @@ class ServerWait:
                     if self.given_up or (not line.times_opened and hits < _ENOUGH_HITS):
                         continue
                     outcome = await send(1)
-                    if isinstance(outcome, Diagnosis) and is_server_down(outcome):
+                    if isinstance(outcome, Fault) and is_server_down(outcome):
                         losses += line.answers > seen or (healthy and outcome.kind == "connection")
                         self._open(line, outcome)
-            if not isinstance(outcome, Diagnosis):
+            if not isinstance(outcome, Fault):
                 self.note_answer(provider.name)
                 return outcome
             if not is_server_down(outcome) or self.given_up or losses >= _ENOUGH_LOSSES:
@@ -148,7 +148,7 @@ class ServerWait:
         for line in self._lines.values():
             line.wake()
 
-    def _open(self, line: _WaitingLine, outcome: Diagnosis) -> None:
+    def _open(self, line: _WaitingLine, outcome: Fault) -> None:
         if not line.times_opened:
             self._report(line.provider, outcome.in_words)
         line.open_longer(outcome.in_words, PAUSES)

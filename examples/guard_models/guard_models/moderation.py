@@ -75,6 +75,6 @@ PROVIDER = Provider(
     default_url=OPENAI_URL,
     where="https://platform.openai.com/api-keys",
     keyless_elsewhere=True,
-    takes_schema=False,
+    forms=("prompt",),
     takes_temperature=False,
 )

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from urllib.parse import urlsplit, urlunsplit
 
 from tribunal.errors import TribunalError
-from tribunal.models.diagnosis import diagnose
+from tribunal.models.faults import read_fault
 from tribunal.retrievers.web.fetch.target import MAX_URL, PORTS
 from tribunal.schema import Frozen
 from tribunal.text import one_line, wellformed
@@ -142,7 +142,7 @@ def search_failure_from(error: Exception, secrets: Iterable[str] = ()) -> Search
     """Return the failure of a search that another library's exception means."""
     if isinstance(error, SearchFailed):
         return error
-    meant = diagnose(error, secrets=secrets)
+    meant = read_fault(error, secrets=secrets)
     kind = _KINDS.get(meant.kind, "server")
     if kind == "server":
         message = f"{type(error).__name__} {meant.message}"
@@ -152,4 +152,4 @@ def search_failure_from(error: Exception, secrets: Iterable[str] = ()) -> Search
             kind = "timeout"
         elif _LOST.search(message):
             kind = "connection"
-    return SearchFailed(kind, meant.message, retry_after=meant.retry_after)
+    return SearchFailed(kind, meant.message, retry_after=meant.wait.seconds if meant.wait else None)

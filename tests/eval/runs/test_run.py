@@ -339,7 +339,7 @@ async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
     async def they_do(_: Any) -> bool:
         return True
 
-    monkeypatch.setattr("tribunal.models.model_limits.retry_delay", lambda attempt: 0.0)
+    monkeypatch.setattr("tribunal.models.keys.retry_delay", lambda attempt: 0.0)
     # Where the last post has no answer a run asks the models once more, which is no request of any post's.
     monkeypatch.setattr("tribunal.eval.runs.outage.UnansweredPosts.models_still_answer", they_do)
     draws, faults, answered = random.Random(5), 0, court_script()

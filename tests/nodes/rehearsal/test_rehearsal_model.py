@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from tests.nodes.rehearsal.rehearsed import DIRECT, H_VLI, asked, charge, defence
-from tribunal.models.ask import profile_takes
 from tribunal.models.role import Question, Role
 from tribunal.nodes.arcade.cues import quote_transcript, quote_turn
 from tribunal.nodes.arcade.defender import DEFENCE
@@ -64,8 +63,9 @@ async def test_the_message_is_that_of_any_chat_model() -> None:
     usage = message.usage_metadata
     assert usage is not None
     assert (usage["input_tokens"], usage["output_tokens"]) == (3, -(-len(message.text) // 4))
-    assert not profile_takes(model, "image_inputs")
-    assert profile_takes(model, "temperature")
+    profile = model.profile or {}
+    assert not profile.get("image_inputs", True)
+    assert profile.get("temperature", True)
 
 
 async def test_nothing_in_it_blocks_the_event_loop() -> None:

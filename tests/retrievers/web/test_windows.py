@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.passages import (
-    ESTIMATE,
-    TokenCounter,
-    cut_windows,
-    cut_windows_in_thread,
-    estimate_tokens,
-)
+from tribunal.models.token_counter import ESTIMATE, TokenCounter, estimate_tokens
+from tribunal.retrievers.web.passages import cut_windows, cut_windows_in_thread
 
 
 async def test_tokens_are_counted_by_the_tables_where_they_can_be_had() -> None:

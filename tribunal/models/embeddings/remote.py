@@ -23,9 +23,9 @@ import numpy as np
 from tribunal.database import Database, DatabaseError
 from tribunal.errors import BadInput, CallFailed
 from tribunal.loops import PerLoop
-from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.embeddings.vectors import Use, Vectors, cut_text, normalize_rows
-from tribunal.models.model_limits import KeyPool
+from tribunal.models.faults import Fault, read_fault
+from tribunal.models.keys import KeyPool
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
 from tribunal.models.providers.http import post_json
 from tribunal.text import scrub
@@ -125,7 +125,7 @@ class RemoteEmbedder:
     async def _ask_batch(self, batch: list[str], use: Use) -> Vectors:
         """Return the vectors of a batch, of length 1, tried up to ATTEMPTS times over the pool's keys."""
         reply = await self._pool.send(lambda number: self._send_batch(batch, use, number), ATTEMPTS)
-        if isinstance(reply, Diagnosis):
+        if isinstance(reply, Fault):
             raise self._call_failed(reply)
         try:
             rows = np.array(self._api.rows(reply), np.float32)
@@ -134,7 +134,7 @@ class RemoteEmbedder:
             if not np.isfinite(rows).all():
                 raise ValueError("a number that is not finite")
         except (KeyError, TypeError, ValueError) as error:
-            wrong = Diagnosis("format", f"the answer is not {len(batch)} vectors ({error})")
+            wrong = Fault("bad_output", f"the answer is not {len(batch)} vectors ({error})")
             raise self._call_failed(wrong) from None  # numpy quotes what it can't read, a key perhaps
         return normalize_rows(rows)
 
@@ -144,18 +144,16 @@ class RemoteEmbedder:
         try:
             async with asyncio.timeout(TIMEOUT):
                 return await post_json(url, body, {**self._account, **self._headers(self._pool.keys[number])})
-        except Exception as error:  # noqa: BLE001 (the client has a tree of its own; `diagnose` tells it apart)
-            diagnosis = diagnose(error, secrets=self._keys)
-        if diagnosis.kind in ("authentication", "quota"):
-            return replace(
-                diagnosis, message=f"{self._host} declined the key (HTTP {diagnosis.status}); {self._way_out}"
-            )
-        return diagnosis
+        except Exception as error:  # noqa: BLE001 (the client has a tree of its own; `read_fault` tells it apart)
+            fault = read_fault(error, secrets=self._keys)
+        if fault.kind in ("authentication", "quota"):
+            return replace(fault, message=f"{self._host} declined the key (HTTP {fault.status}); {self._way_out}")
+        return fault
 
-    def _call_failed(self, diagnosis: Diagnosis) -> CallFailed:
-        kind = "bad_output" if diagnosis.kind == "format" else diagnosis.kind
-        said = scrub(diagnosis.message, self._keys)
-        status = f" (HTTP {diagnosis.status})" if diagnosis.status else ""
+    def _call_failed(self, fault: Fault) -> CallFailed:
+        kind = fault.kind
+        said = scrub(fault.message, self._keys)
+        status = f" (HTTP {fault.status})" if fault.status else ""
         return CallFailed(f"embedding {self.name}: {kind} at {self._host}{status}: {said}", kind=kind, model=self.name)
 
 

@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 from tribunal.environment import check_trusted
 from tribunal.errors import BadInput
+from tribunal.models.providers.connections import check_proxy
 from tribunal.models.providers.http import add_path
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-ResponseFormat = Literal["json_schema", "json_object", "prompt"]
+ResponseFormat = Literal["json_schema", "tool_call", "json_object", "prompt"]
 # The keywords by which a JSON schema bounds lists, numbers and strings.
 LISTS, RANGES = frozenset({"minItems", "maxItems"}), frozenset({"minimum", "maximum"})
 LENGTHS = frozenset({"minLength", "maxLength"})
@@ -65,7 +66,8 @@ class RequestSettings:
 
     `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
     `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
-    from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream.
+    from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream;
+    `limit_name` is which of the provider's `limit_names` the token limit goes by.
     """
 
     response_format: ResponseFormat
@@ -76,6 +78,7 @@ class RequestSettings:
     extra: JSON = field(default_factory=dict)
     base_url: str | None = None
     stream: bool = True
+    limit_name: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +127,14 @@ class Provider:
         only_model: its one model, where it has just one; the provider's name alone then stands for it.
         sees_question: whether its client is handed the question itself, as the rehearsal model is.
         bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
-        takes_schema: whether `options` can ask for a form; else the words of each request say what form is wanted.
+        forms: the ways in which it is asked for a form, the best one first; the last one is the words of the request.
+        limit_names: the names that the token limit may have; none or one: it has no other.
+        always_streams: whether its client streams to itself even where nobody listens.
         takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
         takes_temperature: whether `options` sends the temperature.
+        takes_limit: whether it sends the limit of the answer.
+        adjust: returns the client as one request needs it, for clients that take no settings with a request.
         client: the model object that the caller gave, in place of one that `make` makes.
         extra: the extra of our package that installs its client, or None if the core has it.
     """
@@ -150,11 +157,15 @@ class Provider:
     only_model: str | None = None
     sees_question: bool = False
     bounds: frozenset[str] = frozenset()
-    takes_schema: bool = True
+    forms: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
+    limit_names: tuple[str, ...] = ()
+    always_streams: bool = False
     takes_extra: bool = False
     bare_port: int | None = None
     takes_temperature: bool = True
-    client: BaseChatModel | None = field(default=None, repr=False, compare=False)
+    takes_limit: bool = True
+    adjust: Callable[[Any, RequestSettings], Any] = lambda client, wanted: client
+    client: Any = field(default=None, repr=False, compare=False)
     extra: str | None = None
 
     @property
@@ -194,10 +205,13 @@ class Provider:
         return ""
 
     def check_address(self, environment: Mapping[str, str]) -> None:
-        """Raise `BadInput` where its address is none that a request can be sent to."""
+        """Raise `BadInput` where its address is none that a request can be sent to, or its proxy lacks a package."""
         name, url = self.address_setting(environment), self.base_url(environment)
         if name and url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc):
             raise BadInput(f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://")
+        address = urlsplit(url or self.rest_url or "")
+        if address.hostname:
+            check_proxy(address.scheme, address.hostname)
 
     def request_url(self, environment: Mapping[str, str], path: str) -> str:
         """Return the address of a plain HTTP request."""

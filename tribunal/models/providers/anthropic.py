@@ -32,7 +32,6 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
 
 
 def _request_options(wanted: RequestSettings) -> JSON:
-    # There is no bare JSON mode: that rung is the same as the prompt's.
     options: JSON = {"max_tokens": wanted.max_output_tokens}
     if wanted.temperature is not None:
         options["temperature"] = wanted.temperature
@@ -54,6 +53,7 @@ ANTHROPIC = Provider(
     base_urls=("ANTHROPIC_BASE_URL",),
     default_url="https://api.anthropic.com",
     where="https://platform.claude.com",
+    forms=("json_schema", "tool_call", "prompt"),  # it has no bare JSON mode
     headers=lambda key: {"x-api-key": key or "", "anthropic-version": "2023-06-01"},
     listing="/v1/models",
     bounds=LISTS | RANGES,

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tribunal.models.providers.usage import UsageOnTheWire
 from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer
 from tribunal.schema import JSON
 from tribunal.text import SHORTEST, parse_json, scrub_body, scrub_json, wellformed
@@ -39,6 +40,7 @@ class EventStream:
         self._words: dict[Place, HeldBackText] = {}
         self._templates: dict[Place, tuple[list[bytes], JSON]] = {}
         self._ended = False
+        self._usage = UsageOnTheWire()
 
     def feed(self, part: bytes) -> bytes:
         """Return what may be passed on, now that this part has come.
@@ -65,7 +67,7 @@ class EventStream:
         given = [self.feed(b"\n") if self._rest else b"", self.feed(b"\n") if self._begun else b""]
         if not self._ended:
             raise BrokenOff
-        return b"".join([*given, *self._flush_words(list(self._words))])
+        return b"".join([*given, *self._flush_words(list(self._words)), *self._tell_usage()])
 
     def _rewrite_event(self, lines: list[bytes]) -> list[bytes]:
         """Return an event as it is passed on, after those that it makes due."""
@@ -79,7 +81,7 @@ class EventStream:
         raw = b"\n".join(data)
         if raw == b"[DONE]":
             self._ended = True
-            return [*self._flush_words(list(self._words)), self._encode_event(beside, raw)]
+            return [*self._flush_words(list(self._words)), *self._tell_usage(), self._encode_event(beside, raw)]
         if not raw.strip():
             return [self._encode_event(beside, None)] if beside else []
         try:
@@ -94,6 +96,7 @@ class EventStream:
             return [self._encode_event(beside, raw)]
         ends = _is_last(event)
         self._ended |= ends
+        event = self._usage.clean_event(event, is_last=ends)
         present = dict(_find_pieces(event, ()))
         due = self._flush_words([place for place in self._words if place not in present])
         for place, piece in present.items():
@@ -102,6 +105,11 @@ class EventStream:
                 self._templates[place] = (beside, event)
             _set_text(event, place[0], words.add_piece(piece) + (words.take_rest() if ends else ""))
         return [*due, self._encode_event(beside, json.dumps(event).encode())]
+
+    def _tell_usage(self) -> list[bytes]:
+        """Return the event with the usage of the whole stream, where its protocol has one."""
+        event = self._usage.last_event()
+        return [self._encode_event([], json.dumps(event).encode())] if event else []
 
     def _flush_words(self, places: list[Place]) -> list[bytes]:
         """Return events with the words that were held back: the last of their kind, with nothing else in it."""

@@ -32,9 +32,8 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
 
 
 def _request_options(wanted: RequestSettings) -> JSON:
-    options: JSON = {"max_output_tokens": wanted.max_output_tokens}
-    if wanted.temperature is not None:
-        options["temperature"] = wanted.temperature
+    # None is said too: its client has a temperature of its own.
+    options: JSON = {"max_output_tokens": wanted.max_output_tokens, "temperature": wanted.temperature}
     if wanted.response_format != "prompt":
         options["response_mime_type"] = "application/json"
     if wanted.response_format == "json_schema":

@@ -8,120 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import ssl
-import sys
-import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from tribunal.loops import PerLoop
+from tribunal.models.providers.connections import Library, connection_errors, read_all, read_bounded, servers
 from tribunal.models.providers.event_stream import EventStream
-from tribunal.models.providers.wire_errors import REDIRECTS_TO, NoAnswer, NotStreamed, ServerError
+from tribunal.models.providers.usage import UsageOnTheWire
+from tribunal.models.providers.wire_errors import (
+    REDIRECTS_TO,
+    NoAnswer,
+    NotStreamed,
+    ServerError,
+)
 from tribunal.schema import JSON
-from tribunal.text import parse_json, scrub, scrub_body
+from tribunal.text import parse_json, scrub_body
 
-# The HTTP library that a client is built on. The two are alike, and neither takes the other's objects.
-Library = Literal["httpx", "httpx2"]
 # What comes back is unpacked. Cookies of one key must not go along with another.
 _DROPPED_HEADERS = ("content-encoding", "content-length", "set-cookie", "transfer-encoding")
 _STREAMS = ("text/event-stream", "application/x-ndjson")
 _ASKS_FOR_STREAM = re.compile(rb'"stream": ?true')  # in a text of the body the quotation marks would be escaped
-_LONGEST_IDLE = 60.0  # seconds
-
-
-# Connections
-
-
-class _Server:
-    """A server's connections, each in a transport of its own.
-
-    A transport looks at all its connections at every request: one transport for 64 of them takes as long over that as
-    over the request itself.
-    """
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self._idle: deque[tuple[float, Any]] = deque()
-
-    def take(self) -> Any:
-        """Return the transport that was used last, or a new one."""
-        return self._idle.pop()[1] if self._idle else self._make()
-
-    async def give_back(self, transport: Any) -> None:
-        """Keep a transport for the next request, and close those that nothing has used for a minute."""
-        now = time.monotonic()
-        self._idle.append((now, transport))
-        while self._idle[0][0] < now - _LONGEST_IDLE:
-            await self._idle.popleft()[1].aclose()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        while self._idle:
-            await self._idle.pop()[1].aclose()
-
-
-async def _open_server(library: Library, proxy: str | None, scheme: str, host: str) -> _Server:
-    """Prepare connections to a server, by the proxy that is given or that HTTP_PROXY, NO_PROXY and the like name."""
-    http, environment = import_module(library), os.environ
-    trusted = await asyncio.to_thread(
-        _load_authorities, environment.get("SSL_CERT_FILE"), environment.get("SSL_CERT_DIR")
-    )
-    chosen = proxy or _environment_proxy(scheme, host)
-    return _Server(lambda: http.AsyncHTTPTransport(verify=trusted, proxy=chosen))
-
-
-_servers: PerLoop[_Server] = PerLoop(_open_server, _Server.close)
-
-
-def _environment_proxy(scheme: str, host: str) -> str | None:
-    if proxy_bypass(host):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(scheme) or proxies.get("all")
-    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
-
-
-@lru_cache(maxsize=4)
-def _load_authorities(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Return the system's authorities, or those of a file or a folder; certifi's where Python knows none (some Macs).
-
-    They are read once: that takes as long as starting an event loop a hundred times.
-
-    Args:
-        file: SSL_CERT_FILE, which Python reads by itself.
-        folder: SSL_CERT_DIR, likewise.
-    """
-    paths = ssl.get_default_verify_paths()
-    if paths.cafile or paths.capath or sys.platform == "win32":
-        return ssl.create_default_context()
-    import certifi
-
-    return ssl.create_default_context(cafile=certifi.where())
-
-
-@contextmanager
-def connection_errors(http: ModuleType, url: str, key: str = "") -> Iterator[None]:
-    """Raise `ConnectionError` in place of the HTTP library's own errors, without the key."""
-    try:
-        yield
-    except http.ConnectError as error:
-        words = scrub(str(error), [key])
-        raise ConnectionError(f"cannot connect to {urlsplit(url).netloc.rpartition('@')[2]}: {words}") from None
-    except (http.HTTPError, http.InvalidURL) as error:
-        # The library's own error may quote a header, and so the key.
-        raise ConnectionError(scrub(str(error), [key]) or type(error).__name__) from None
+LONGEST_FETCH = 120.0  # seconds for a whole exchange, where the caller sets no limit of its own
 
 
 # Transports of chat clients
@@ -185,24 +98,24 @@ async def _exchange_request(http: ModuleType, settings: _TransportSettings, requ
         request = _with_other_headers(http, settings, request)
     request.extensions = {**request.extensions, "timeout": {}}
     url, key = str(request.url), settings.key
-    server = await _servers.get(settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode())
-    transport, response, streamed = server.take(), None, False
+    server = await servers.get(settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode())
+    transport, response, streamed, raw = server.take(), None, False, b""
     try:
-        with connection_errors(http, url, key):
+        with connection_errors(http, url, key, server.proxy):
             response = await transport.handle_async_request(request)
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             streamed = response.status_code < 300 and kind in _STREAMS
             if not streamed:
-                await response.aread()
+                raw = await read_all(response)
     finally:
         if not streamed:
             if response is not None:
                 await response.aclose()
             await server.give_back(transport)
-    _clean_headers(response.headers)
     if streamed:
         return _streamed_response(http, settings, response, url, lambda: server.give_back(transport))
-    return _whole_response(http, settings, request, response)
+    _clean_headers(response.headers)
+    return _whole_response(http, settings, request, response, raw)
 
 
 def _with_other_headers(http: ModuleType, settings: _TransportSettings, request: Any) -> Any:
@@ -222,19 +135,29 @@ def _clean_headers(headers: Any) -> None:
         headers[REDIRECTS_TO] = headers.pop("location")
 
 
-def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any, response: Any) -> Any:
-    """Return a response that has been read: itself, or another one where something was struck out or put right."""
-    raw = scrub_body(response.content, [settings.key])
-    if response.status_code < 300:
-        body = parse_answer(raw)
-        checked = settings.check_body(body) if settings.check_body else body
-        asked = ":streamGenerateContent" in str(request.url) or _ASKS_FOR_STREAM.search(request.content)
-        if asked and not settings.lines:
-            raise NotStreamed
-        if checked is not body:
-            return http.Response(response.status_code, headers=response.headers, json=checked)
-    if raw == response.content:
-        return response
+def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any, response: Any, raw: bytes) -> Any:
+    """Return a response whose body has been read, with what was struck out or put right in it.
+
+    Raises:
+        ServerError: the status is no success; every client would put it in words of its own.
+        NoAnswer: the body is no answer.
+        NotStreamed: a stream was asked for.
+    """
+    raw = scrub_body(raw, [settings.key])
+    if response.status_code >= 300:
+        raise ServerError(response.status_code, response.headers, raw, str(request.url))
+    body = parse_answer(raw)
+    told = body[0] if isinstance(body, list) and body else body
+    if isinstance(told, dict) and told.get("error"):
+        raise NoAnswer(told)
+    checked = settings.check_body(body) if settings.check_body else body
+    if isinstance(checked, dict):
+        checked = UsageOnTheWire().clean_body(checked)
+    asked = ":streamGenerateContent" in str(request.url) or _ASKS_FOR_STREAM.search(request.content)
+    if asked and not settings.lines:
+        raise NotStreamed
+    if checked is not body:
+        return http.Response(response.status_code, headers=response.headers, json=checked)
     return http.Response(response.status_code, headers=response.headers, content=raw)
 
 
@@ -246,8 +169,8 @@ def _streamed_response(
     events = EventStream(settings.key, lines=settings.lines, normalise=normalise)
 
     async def parts() -> AsyncIterator[bytes]:
-        with connection_errors(http, url, settings.key):
-            async for part in response.aiter_bytes():
+        with connection_errors(http, url, settings.key, None):
+            async for part in read_bounded(response):
                 if ready := events.feed(part):
                     yield ready
         if ready := events.close():
@@ -261,7 +184,9 @@ def _streamed_response(
             await response.aclose()
             await give_back()
 
-    return http.Response(response.status_code, headers=response.headers, stream=Stream())
+    headers = http.Headers(response.headers)
+    _clean_headers(headers)
+    return http.Response(response.status_code, headers=headers, stream=Stream())
 
 
 # Plain requests
@@ -282,22 +207,25 @@ async def fetch(
 
     Raises:
         ConnectionError: the server can't be reached, or the connection was lost.
+        TimeoutError: it took longer than `LONGEST_FETCH` seconds.
+        TooLarge: the answer has no end.
     """
     import httpx2
 
-    with connection_errors(httpx2, url, keys[0] if keys else ""):
-        request = httpx2.Request(method, url, headers=dict(headers), content=content, extensions={"timeout": {}})
-        server = await _servers.get("httpx2", None, request.url.scheme, request.url.netloc.decode())
+    request = httpx2.Request(method, url, headers=dict(headers), content=content, extensions={"timeout": {}})
+    server = await servers.get("httpx2", None, request.url.scheme, request.url.netloc.decode())
+    with connection_errors(httpx2, url, keys[0] if keys else "", server.proxy):
         transport = server.take()
         try:
-            response = await transport.handle_async_request(request)
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()
+            async with asyncio.timeout(LONGEST_FETCH):
+                response = await transport.handle_async_request(request)
+                try:
+                    body = await read_all(response)
+                finally:
+                    await response.aclose()
         finally:
             await server.give_back(transport)
-    return Fetched(response.status_code, response.headers, scrub_body(response.content, keys))
+    return Fetched(response.status_code, response.headers, scrub_body(body, keys))
 
 
 async def post_json(url: str, payload: Any, headers: Mapping[str, str], *, key: str = "") -> Any:

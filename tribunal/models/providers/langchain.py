@@ -7,7 +7,6 @@ words, but where it is known to take a JSON schema.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
@@ -89,14 +88,16 @@ def find_langchain_provider(name: str, field: str) -> Provider | None:
         options=lambda wanted: _request_options(name, wanted),
         keys=(key_setting,) if key_setting else (),
         read_by_its_client=SECRETS.get(name, ()),
-        takes_schema=name in _BY_SETTING | _IN_BODY,
+        forms=("json_schema", "json_object", "prompt") if name in _BY_SETTING | _IN_BODY else ("tool_call", "prompt"),
         takes_extra=name in _IN_BODY,
     )
 
 
 def _request_options(name: str, wanted: RequestSettings) -> JSON:
-    options = openai.request_options(replace(wanted, base_url=openai.OPENAI_URL))
-    body = options.pop("extra_body", {})
+    body = openai.request_options(wanted)["extra_body"]
+    options: JSON = {"max_tokens": body.pop("max_tokens", wanted.max_output_tokens)}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
     if name in _BY_SETTING:
         return {**options, **body}
     return {**options, "extra_body": body} if name in _IN_BODY and body else options

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tribunal.models.providers import Endpoint, Provider, RequestSettings, openai
 from tribunal.schema import JSON
@@ -25,8 +26,35 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
         endpoint.model,
         model_provider="ollama",
         base_url=endpoint.base_url,
-        client_kwargs={"transport": make_transport("httpx", key, lines=True, add=_bearer_header(key))},
+        client_kwargs={
+            "transport": make_transport(
+                "httpx", key, lines=True, add=_bearer_header(key), check_body=_move_thought, read_events=_thought_reader
+            )
+        },
     )
+
+
+def _thought_reader() -> Callable[[JSON], None]:
+    """Return a function that moves an answer out of a stream's thoughts, where a server took it for one."""
+    thought, has_words = "", False
+
+    def move_words(event: JSON) -> None:
+        nonlocal thought, has_words
+        message = event.get("message")
+        if isinstance(message, dict):
+            has_words = has_words or bool(message.get("content"))
+            thought += str(message.get("thinking") or "")
+            if event.get("done") and not has_words:
+                message["content"] = openai.bare_json(thought)
+
+    return move_words
+
+
+def _move_thought(body: Any) -> Any:
+    """Return a whole answer whose words stand where LangChain looks for them."""
+    if isinstance(body, dict):
+        _thought_reader()({**body, "done": True})
+    return body
 
 
 def _bearer_header(key: str | None) -> dict[str, str]:
@@ -61,6 +89,7 @@ OLLAMA = Provider(
     default_url="http://127.0.0.1:11434",
     listing="/api/tags",
     takes_extra=True,
+    always_streams=True,
     bare_port=11434,
     embeddings=openai.embedding_api(128, "/v1/embeddings"),
 )

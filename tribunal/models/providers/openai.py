@@ -20,6 +20,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 ACCOUNT = (("OPENAI_ORG_ID", "OpenAI-Organization"), ("OPENAI_PROJECT_ID", "OpenAI-Project"))
 # What stands for the reason why an answer is over that is a refusal: LangChain loses a streamed one.
 REFUSAL = "refusal"
+LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
 
 def make_client(
@@ -71,20 +72,18 @@ def request_options(wanted: RequestSettings) -> JSON:
     """Return the settings of a request to `/chat/completions`.
 
     What isn't common to all servers goes in the body past the client's types: `response_format` would else be read by
-    OpenAI's own parser, and every server but OpenAI's knows the limit as `max_tokens`.
+    OpenAI's own parser, and the limit renamed.
     """
     body: JSON = {}
     if wanted.response_format == "json_schema":
         body["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
     elif wanted.response_format == "json_object":
         body["response_format"] = {"type": "json_object"}
-    limit: JSON = {"max_tokens": wanted.max_output_tokens}
-    if wanted.base_url != OPENAI_URL:
-        body, limit = {**body, **limit}, {}
-    if wanted.temperature is not None:
-        limit["temperature"] = wanted.temperature
-    body |= wanted.extra
-    return {**limit, "extra_body": body} if body else limit
+    # OpenAI itself knows the limit by the second name alone, and every other server by the first.
+    usual = int(wanted.base_url == OPENAI_URL)
+    body[LIMIT_NAMES[usual ^ wanted.limit_name]] = wanted.max_output_tokens
+    options: JSON = {} if wanted.temperature is None else {"temperature": wanted.temperature}
+    return {**options, "extra_body": body | wanted.extra}
 
 
 def embedding_api(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
@@ -104,7 +103,7 @@ def check_answer(body: Any) -> Any:
     if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
         raise NoAnswer(body)
     message = choices[0].get("message") or {}
-    if message.get("content") or not (thought := _bare_json(_thought_in(message))):
+    if message.get("content") or not (thought := bare_json(_thought_in(message))):
         return body
     return {**body, "choices": [{**choices[0], "message": {**message, "content": thought}}, *choices[1:]]}
 
@@ -130,7 +129,7 @@ def _delta_reader() -> Callable[[JSON], None]:
             if choice.get("finish_reason"):
                 if refused:
                     choice["finish_reason"] = REFUSAL
-                if not said and (bare := _bare_json(thought)):
+                if not said and (bare := bare_json(thought)):
                     delta["content"] = bare
 
     return move_words
@@ -141,7 +140,7 @@ def _thought_in(message: JSON) -> str:
     return thought if isinstance(thought, str) else ""
 
 
-def _bare_json(thought: str) -> str:
+def bare_json(thought: str) -> str:
     """Return an answer that a server took for thinking: the bare JSON that was asked for (vllm#17349)."""
     return thought if thought.strip().startswith("{") and thought.strip().endswith("}") else ""
 
@@ -170,6 +169,7 @@ OPENAI: Provider = Provider(
     # Its strict mode takes no bounds of strings.
     bounds=LISTS | RANGES,
     takes_extra=True,
+    limit_names=LIMIT_NAMES,
     # OpenAI takes 2,048 texts a request and smaller servers fewer; a quarter of that costs no measurable time.
     embeddings=replace(
         embedding_api(512), keys=("OPENAI_EMBEDDINGS_API_KEY",), base_urls=("OPENAI_EMBEDDINGS_BASE_URL",)
@@ -201,6 +201,7 @@ AZURE_OPENAI = Provider(
     headers=lambda key: {"api-key": key} if key else {},
     bounds=LISTS | RANGES,
     takes_extra=True,
+    limit_names=LIMIT_NAMES,
 )
 
 
@@ -217,6 +218,7 @@ QWEN = Provider(
     listing="/models",
     bounds=LISTS | RANGES,
     takes_extra=True,
+    limit_names=LIMIT_NAMES,
     embeddings=embedding_api(10),
 )
 GLM = replace(

@@ -1,4 +1,4 @@
-"""What a server answers instead of an answer, as exceptions that `tribunal.models.diagnosis` tells apart."""
+"""What a server answers instead of an answer, as exceptions that `tribunal.models.faults` tells apart."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ from tribunal.text import parse_json
 
 # A redirect's address under another name, so that no client on top follows it.
 REDIRECTS_TO = "x-redirects-to"
-# An error in the middle of a stream has no status of its own. Anthropic names the kind of error instead.
-_STATUS_OF_ERROR = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
+_TELLS_OF_AN_ERROR = {"error", "errors", "message", "msg", "detail", "code"}
 
 
 class _ResponseHead(NamedTuple):
@@ -42,19 +31,22 @@ class ServerError(Exception):
 class NoAnswer(Exception):
     """HTTP says OK, and the body holds no answer: another page, or an error that some gateways send with status 200.
 
-    `body` is what the error says, and `code` its status, if there is one.
+    `body` is the whole of it where it tells of an error, else None.
     """
 
     def __init__(self, body: Any) -> None:
         """Take the parsed body, or None if it isn't JSON."""
         super().__init__("the server's answer is not JSON" if body is None else "the server's answer has no choices")
-        error = body.get("error") if isinstance(body, dict) else None
-        self.body = {"message": error} if isinstance(error, str) else error
-        self.code = None
-        if isinstance(error, dict):
-            self.code = error.get("code")
-            if body.get("type") == "error":
-                self.code = _STATUS_OF_ERROR.get(str(error.get("type")), 500)
+        tells = isinstance(body, dict) and not _TELLS_OF_AN_ERROR.isdisjoint(body)
+        self.body = body if tells else None
+
+
+class LocalFault(ConnectionError):
+    """A request that this machine couldn't send: its proxy, its certificates or a package are at fault."""
+
+
+class TooLarge(ValueError):
+    """A body that is longer than any answer."""
 
 
 class NotStreamed(Exception):
@@ -78,4 +70,4 @@ def _parse_error(raw: bytes) -> Any:
         body = parse_json(raw)
     except ValueError:
         return raw.decode("utf-8", "replace")  # whole: keys are struck out before anything is cut off
-    return body.get("error", body) if isinstance(body, dict) else body
+    return body
