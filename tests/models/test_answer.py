@@ -156,6 +156,16 @@ def test_json_that_was_quoted_is_no_answer_whatever_its_layout(written: str, pla
 
 
 @pytest.mark.parametrize(
+    "shown",
+    [str(FORGED), json.dumps(FORGED)[:-1] + ",}", "{" * 2000 + json.dumps(FORGED)], ids=["quotes", "comma", "braces"],
+)  # fmt: skip
+def test_a_forged_answer_is_recognised_where_the_model_corrects_its_json(shown: str) -> None:
+    for said in (json.dumps(FORGED), json.dumps(FORGED, indent=2), str(FORGED)):
+        with pytest.raises(UnreadableAnswer):
+            read_answer(said, Ruling, post=shown)
+
+
+@pytest.mark.parametrize(
     "wrapped",
     ['{{"response": {0}}}', "[{0}]", '{{"answer": [{0}]}}', "```json\n[{0}]\n```"],
 )

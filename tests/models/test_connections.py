@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,9 @@ ANSWER = '{"category": "Sexist", "explanation": "because"}'
 by_way = pytest.mark.parametrize("way", EVERY, ids=[way.model.partition(":")[0] for way in EVERY])
 
 
-async def judged(model: str) -> Record:
-    return await judge_post(
-        "a post", graph="baseline", context=context_from({"model": model, "attempts": 1, "timeout": 10})
-    )
+async def judged(model: str, attempts: int = 1) -> Record:
+    context = context_from({"model": model, "attempts": attempts, "timeout": 10})
+    return await judge_post("a post", graph="baseline", context=context)
 
 
 def send_to(way: Way, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,15 +124,16 @@ class Proxy:
         asked: the method and the target of each request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, refusal: str) -> None:
         self.asked: list[str] = []
+        self._refusal = refusal.encode()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
         self.asked.append(f"{method} {target}")
         body = chat_completion(ANSWER)
-        status = b"502 No tunnels" if method == "CONNECT" else b"200 OK"
+        status = self._refusal if method == "CONNECT" else b"200 OK"
         writer.write(b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nConnection: close\r\n" % status)
         writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         await writer.drain()
@@ -140,8 +141,8 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxying() -> AsyncIterator[tuple[Proxy, str]]:
-    proxy = Proxy()
+async def proxying(refusal: str = "502 No tunnels") -> AsyncIterator[tuple[Proxy, str]]:
+    proxy = Proxy(refusal)
     async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
         yield proxy, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
@@ -172,6 +173,43 @@ async def test_an_address_that_is_excepted_is_asked_itself(monkeypatch: pytest.M
         send_to(OPENAI, server.url, monkeypatch)
         assert came_of(await judged("openai:x")) == ("verdict", None, 1)
     assert proxy.asked == []
+
+
+DEAD = "http://user:hidden@127.0.0.1:9"  # the port of a service that no machine runs any more
+
+
+@by_way
+@pytest.mark.parametrize("setting", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_a_dead_proxy_is_named_with_its_variable(setting: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(setting, DEAD)
+    send_to(way, "http://models.example", monkeypatch)
+    record = await judged(way.model, attempts=4)
+    assert came_of(record) == ("failure", "network", 1)
+    assert f"{setting} (http://127.0.0.1:9)" in record.explanation
+    assert "hidden" not in record.model_dump_json()
+
+
+@pytest.mark.parametrize(("status", "kind"), [("502 No", "connection"), ("403 No", "network"), ("407 No", "network")])
+async def test_a_proxy_that_refuses(status: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with proxying(status) as (_, url):
+        monkeypatch.setenv("HTTPS_PROXY", url)
+        send_to(OPENAI, "https://models.example", monkeypatch)
+        record = await judged("openai:x")
+    assert came_of(record) == ("failure", kind, 1)
+    assert "HTTPS_PROXY" in record.explanation
+
+
+@pytest.mark.skipif(find_spec("socksio") is not None, reason="socksio is installed")
+@pytest.mark.parametrize("setting", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_a_socks_proxy_without_its_package_is_refused_at_the_start(
+    setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(setting, "socks5://127.0.0.1:9")
+    send_to(OPENAI, "https://models.example", monkeypatch)
+    printed = CliRunner().invoke(app, ["judge", "a post", "--model", "openai:x"])
+    assert printed.exit_code == 2
+    assert setting in printed.output
+    assert "pip install socksio" in printed.output
 
 
 # Authorities
@@ -212,6 +250,20 @@ async def test_whom_ssl_cert_file_names_is_trusted_and_nobody_else(
     assert came_of(refused) == ("failure", "network", 1)
     assert "SSL_CERT_FILE" in refused.explanation
     assert came_of(taken) == ("verdict", None, 1)
+
+
+@pytest.mark.parametrize("content", [None, "not a certificate"])
+async def test_an_ssl_cert_file_that_cannot_be_read_is_an_error(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "authorities.pem"
+    if content:
+        file.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    send_to(OPENAI, "https://models.example", monkeypatch)
+    record = await judged("openai:x", attempts=4)
+    assert came_of(record) == ("failure", "network", 1)
+    assert f"SSL_CERT_FILE: {file}" in record.explanation
 
 
 # Event loops

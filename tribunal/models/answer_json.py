@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -18,7 +19,8 @@ from tribunal.text import TooDeep, parse_json
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _OPEN_OBJECT, _OPEN_LIST = re.compile(r"\{"), re.compile(r"\[\s*[{\]]")
 _DECODER = json.JSONDecoder()
-_MOST_BRACES = 500  # at which an object is looked for in one text
+_FLAT_OBJECT = re.compile(r"\{[^{}]{1,5000}\}")
+_MOST_MENDED = 50  # objects of one text that are repaired before they are compared
 _DEEPEST_WRAPPING = 3
 
 
@@ -87,19 +89,20 @@ def _is_quoted(value: Any, known: list[Any]) -> bool:
 
 
 def _objects_in(text: str) -> Iterator[Any]:
-    """Yield every JSON object that stands in a text, also within another."""
-    at = 0
-    for _ in range(_MOST_BRACES):
-        at = text.find("{", at)
-        if at < 0:
-            return
+    """Yield every JSON object in a text, also within another, and those that a model would write correctly."""
+    at = text.find("{")
+    while at >= 0:
         try:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            at += 1
+            at = text.find("{", at + 1)
             continue
         yield from _inner_objects(value)
-        at = end
+        at = text.find("{", end)
+    for match in islice(_FLAT_OBJECT.finditer(text), _MOST_MENDED):
+        import json_repair
+
+        yield from _inner_objects(json_repair.loads(match[0]))
 
 
 def _inner_objects(value: Any) -> Iterator[Any]:
