@@ -39,6 +39,10 @@ _KNOWN = {
     ("langchain_google_genai", "ChatGoogleGenerativeAI"): "google_genai",
     ("langchain_anthropic", "ChatAnthropic"): "anthropic",
     ("langchain_ollama", "ChatOllama"): "ollama",
+    ("langchain_groq", "ChatGroq"): "groq",
+    ("langchain_mistralai", "ChatMistralAI"): "mistralai",
+    ("langchain_deepseek", "ChatDeepSeek"): "deepseek",
+    ("langchain_xai", "ChatXAI"): "xai",
 }
 # Where classes keep the name of their model.
 _NAMES = ("model_name", "model", "model_id", "deployment_name")
@@ -208,6 +212,12 @@ def describe_object(model: Any) -> tuple[str, str]:
     # As LangChain's own tracing calls the provider of a class that it doesn't know.
     bare = kind.removeprefix("Chat") if kind.startswith("Chat") else kind.removesuffix("Chat")
     return known_provider(first) or (bare or kind).lower(), one_line(name).removeprefix("models/")
+
+
+def is_opaque(model: Any) -> bool:
+    """Return whether only the response of a model object tells which model answered."""
+    models = models_in(model)
+    return len(models) > 1 or not isinstance(models[0], BaseModel)
 
 
 def known_provider(model: Any) -> str | None:

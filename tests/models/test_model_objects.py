@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 import tribunal
@@ -34,6 +36,8 @@ from tests.models.model_objects import (
 from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.graphs import builder, graph
+from tribunal.models import registry
+from tribunal.models.providers.langchain import langchain_provider
 from tribunal.models.registry import model_names
 
 by_class = pytest.mark.parametrize("make", NAMES, ids=[name.partition(":")[0] for name in NAMES.values()])
@@ -251,6 +255,34 @@ def test_fallbacks_of_another_class_are_asked_by_tools_and_the_one_that_answered
     assert came_of(record)[0] == "verdict"
     assert "tools" in up.requests[0].body
     assert record.calls[0].format == "tool_call"
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "kind", "key"),
+    [("groq", "langchain_groq", "ChatGroq", "GROQ_API_KEY"),
+     ("mistralai", "langchain_mistralai", "ChatMistralAI", "MISTRAL_API_KEY")],
+)  # fmt: skip
+def test_an_object_and_its_name_send_the_same_request(
+    name: str, package: str, kind: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = type(kind, (ChatOpenAI,), {"__module__": package})  # its package isn't installed here
+    with ScriptedServer(court_script(classifier=GOOD)) as server:
+
+        def make(endpoint: object = None) -> Any:
+            client = httpx.AsyncClient(headers={"Connection": "close"})  # each call has an event loop of its own
+            return stand_in(
+                model="m", base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, http_async_client=client
+            )
+
+        record = tribunal.judge("a post", graph="baseline", model=make())
+        monkeypatch.setitem(registry.PROVIDERS, name, replace(langchain_provider(name), make=make))
+        monkeypatch.setenv(key, KEY)
+        named = tribunal.judge("a post", graph="baseline", model=f"{name}:m")
+    assert [came_of(each) for each in (record, named)] == [("verdict", None, 1)] * 2
+    first, second = server.requests
+    assert first.body == second.body
+    assert first.format == "json_schema"
+    assert record.calls[0].model == f"{name}:m"
 
 
 async def test_runs_at_a_time_have_their_own_objects() -> None:

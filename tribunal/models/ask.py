@@ -21,7 +21,7 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import POLICIES, Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
-from tribunal.model_objects import models_in
+from tribunal.model_objects import is_opaque, models_in
 from tribunal.models.exam_results import find_unfit
 from tribunal.models.faults import DONE, LENGTH
 from tribunal.models.image import load_picture
@@ -200,7 +200,8 @@ async def ask(
         note_call(record)
         warnings += [REHEARSED] if was_rehearsed([record]) else []
         warnings += find_unfit(registry.exams, str(call.model), call.base_url)
-        warnings += warn_of_other_name(str(call.model), call.model.model, call.served)
+        if call.provider.client is None or not is_opaque(call.provider.client):
+            warnings += warn_of_other_name(str(call.model), call.model.model, call.served)
         warnings += call.warnings
         runtime.stream_writer({"event": "call", **record, **(call.trace_entry if context.trace else {})})
         if failed is None:

@@ -38,7 +38,7 @@ GROUPS: tuple[tuple[Part, ...], ...] = (
     ("extra", "tool_choice", "bounds", "temperature", "limit"),
     ("system", "stream"),
     ("format",),
-    ("format", "image"),
+    ("format", "image", "limit"),
 )
 # Some servers answer a form that they don't know with a bare 500. It may be an outage as well, so each costs a try.
 _GROUPS_AFTER_500: tuple[tuple[Part, ...], ...] = (("format",), PARTS)

@@ -128,7 +128,7 @@ class ModelCall:
             "tool_choice": self.response_format == "tool_call" and self.chooses_tool,
             "bounds": bool(self.bounds) and self.response_format == "json_schema",
             "temperature": self.temperature is not None and "temperature" not in self.own_fields,
-            "limit": self.level("limit") + 1 < len(names) and self.own_fields.keys().isdisjoint(names),
+            "limit": self.level("limit") < len(names) and self.own_fields.keys().isdisjoint(names),
             "system": bool(self.question.system) and not self.level("system"),
             "stream": self.may_stream,
             "format": self.response_format != self.forms[-1] and "response_format" not in self.own_fields,

@@ -39,7 +39,7 @@ from tribunal.models.ladder import Learnt, forget_learnt, learnt_of
 from tribunal.models.providers import Endpoint, ModelName, Provider
 from tribunal.models.providers.anthropic import ANTHROPIC
 from tribunal.models.providers.google import GOOGLE
-from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_provider
+from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_provider, langchain_provider
 from tribunal.models.providers.object_provider import wrap_model_object
 from tribunal.models.providers.ollama import OLLAMA
 from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN
@@ -78,7 +78,8 @@ def provider_of(model: ModelName) -> Provider:
         given = object_numbered(model.number)
         if given is None:
             raise BadInput(f"model: {model}: the object is gone; keep it as long as its cases run")
-        return wrap_model_object(given, PROVIDERS.get(known_provider(given) or ""))
+        name = known_provider(given)
+        return wrap_model_object(given, (PROVIDERS.get(name) or langchain_provider(name)) if name else None)
     return PROVIDERS.get(model.provider) or _plugged[model.provider]
 
 

@@ -67,7 +67,7 @@ class RequestSettings:
     `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
     `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
     from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream;
-    `limit_name` is which of the provider's `limit_names` the token limit goes by.
+    `limit_name` is the place of the limit's name in the provider's `limit_names`; past their end no limit is sent.
     """
 
     response_format: ResponseFormat
@@ -128,7 +128,7 @@ class Provider:
         sees_question: whether its client is handed the question itself, as the rehearsal model is.
         bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
         forms: the ways in which it is asked for a form, the best one first; the last one is the words of the request.
-        limit_names: the names that the token limit may have; none or one: it has no other.
+        limit_names: the names that the token limit may have, if it can be renamed or left out.
         always_streams: whether its client streams to itself even where nobody listens.
         takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.

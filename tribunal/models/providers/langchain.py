@@ -1,15 +1,16 @@
 """Every other provider that LangChain's `init_chat_model` knows, once its package is installed.
 
-Its client has connections of its own, reads its address from the environment, and is asked for the form of an answer in
-words, but where it is known to take a JSON schema.
+Its client has its own connections and reads its address from the environment. It is asked for a form by a tool call,
+unless it is known to take a JSON schema.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tribunal.errors import BadInput
+from tribunal.model_objects import replace_models
 from tribunal.models.providers import Endpoint, Provider, RequestSettings, openai
 from tribunal.schema import JSON
 
@@ -43,6 +44,8 @@ SECRETS = {
 }
 # Which take OpenAI's `response_format`: as a setting of their own, or in the body past OpenAI's client.
 _BY_SETTING, _IN_BODY = frozenset({"groq", "mistralai"}), frozenset({"deepseek", "xai"})
+# Where clients keep the limit of an answer.
+LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "num_predict")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -70,8 +73,15 @@ def find_langchain_provider(name: str, field: str) -> Provider | None:
             return None
     except Exception:  # noqa: BLE001, S110 (each package has errors of its own for settings that it lacks)
         pass
+    return langchain_provider(name)
+
+
+def langchain_provider(name: str) -> Provider:
+    """Return the provider that LangChain knows by this name, whether or not its package is installed."""
 
     def make(endpoint: Endpoint) -> BaseChatModel:
+        from langchain.chat_models import init_chat_model
+
         key: JSON = {"api_key": endpoint.key} if endpoint.key else {}
         made: BaseChatModel
         try:
@@ -82,22 +92,45 @@ def find_langchain_provider(name: str, field: str) -> Provider | None:
         return made
 
     key_setting = KEYS.get(name)
+    knows_forms = name in _BY_SETTING | _IN_BODY
     return Provider(
         name=name,
         make=make,
         options=lambda wanted: _request_options(name, wanted),
+        adjust=lambda client, wanted: client if knows_forms else set_fields(client, wanted),
         keys=(key_setting,) if key_setting else (),
         read_by_its_client=SECRETS.get(name, ()),
-        forms=("json_schema", "json_object", "prompt") if name in _BY_SETTING | _IN_BODY else ("tool_call", "prompt"),
+        forms=("json_schema", "json_object", "prompt") if knows_forms else ("tool_call", "prompt"),
         takes_extra=name in _IN_BODY,
     )
 
 
+def has_field(model: Any, names: tuple[str, ...]) -> bool:
+    """Return whether a client has one of these settings."""
+    return any(name in getattr(type(model), "model_fields", ()) for name in names)
+
+
+def set_fields(model: Any, wanted: RequestSettings) -> Any:
+    """Return a Runnable whose models have the temperature and the limit of a request in their own fields."""
+
+    def change(each: Any) -> Any:
+        fields = getattr(type(each), "model_fields", ())
+        values: JSON = {name: wanted.max_output_tokens for name in LIMITS if name in fields}
+        if "temperature" in fields and wanted.temperature is not None:
+            values["temperature"] = wanted.temperature
+        return each.model_copy(update=values) if values else each
+
+    return replace_models(model, change)
+
+
 def _request_options(name: str, wanted: RequestSettings) -> JSON:
+    """Return the settings of a request to a client that is known to take OpenAI's form; other clients get none."""
+    if name not in _BY_SETTING | _IN_BODY:
+        return {}
     body = openai.request_options(wanted)["extra_body"]
     options: JSON = {"max_tokens": body.pop("max_tokens", wanted.max_output_tokens)}
     if wanted.temperature is not None:
         options["temperature"] = wanted.temperature
     if name in _BY_SETTING:
         return {**options, **body}
-    return {**options, "extra_body": body} if name in _IN_BODY and body else options
+    return {**options, "extra_body": body} if body else options

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from tribunal.model_objects import describe_object, models_in, replace_models
 from tribunal.models.providers import LENGTHS, LISTS, RANGES, Endpoint, Provider, RequestSettings, openai
+from tribunal.models.providers.langchain import LIMITS, has_field, set_fields
 from tribunal.schema import JSON
 
 # What a `ChatOllama` sends of its own fields as `options`, unless it is given others.
@@ -16,9 +17,8 @@ _OLLAMA = (
     "mirostat", "mirostat_eta", "mirostat_tau", "num_ctx", "num_gpu", "num_thread", "repeat_last_n", "repeat_penalty",
     "seed", "stop", "tfs_z", "top_k", "top_p",
 )  # fmt: skip
-# Where classes keep the address of their server, and the limit of an answer.
+# Where classes keep the address of their server.
 _ADDRESSES = ("azure_endpoint", "openai_api_base", "anthropic_api_url", "base_url")
-_LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "num_predict")
 
 
 def wrap_model_object(model: Any, known: Provider | None) -> Provider:
@@ -43,9 +43,9 @@ def wrap_model_object(model: Any, known: Provider | None) -> Provider:
             make=make,
             default_url=url,
             forms=("tool_call", "prompt") if all(map(takes_tools, models)) else ("prompt",),
-            adjust=_set_fields,
-            takes_temperature=any(_has_field(each, ("temperature",)) for each in models),
-            takes_limit=any(_has_field(each, _LIMITS) for each in models),
+            adjust=set_fields,
+            takes_temperature=any(has_field(each, ("temperature",)) for each in models),
+            takes_limit=any(has_field(each, LIMITS) for each in models),
             client=model,
         )
     # A server of one's own holds an answer to its schema by a grammar, and takes every bound.
@@ -88,23 +88,6 @@ def bind_form(model: Any, envelope: JSON, *, choose: bool) -> Any:
     }
     choice: JSON = {"tool_choice": envelope["name"]} if choose else {}
     return replace_models(model, lambda each: each.bind_tools([tool], **choice))
-
-
-def _has_field(model: Any, names: tuple[str, ...]) -> bool:
-    return any(name in getattr(type(model), "model_fields", ()) for name in names)
-
-
-def _set_fields(model: Any, wanted: RequestSettings) -> Any:
-    """Return a Runnable whose models have the temperature and the limit of a request in their own fields."""
-
-    def change(each: Any) -> Any:
-        fields = getattr(type(each), "model_fields", ())
-        values: JSON = {name: wanted.max_output_tokens for name in _LIMITS if name in fields}
-        if "temperature" in fields and wanted.temperature is not None:
-            values["temperature"] = wanted.temperature
-        return each.model_copy(update=values) if values else each
-
-    return replace_models(model, change)
 
 
 def _server_address(model: Any, known: Provider | None) -> str | None:

@@ -79,9 +79,10 @@ def request_options(wanted: RequestSettings) -> JSON:
         body["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
     elif wanted.response_format == "json_object":
         body["response_format"] = {"type": "json_object"}
-    # OpenAI itself knows the limit by the second name alone, and every other server by the first.
-    usual = int(wanted.base_url == OPENAI_URL)
-    body[LIMIT_NAMES[usual ^ wanted.limit_name]] = wanted.max_output_tokens
+    if wanted.limit_name < len(LIMIT_NAMES):
+        # OpenAI itself knows the limit by the second name alone, and every other server by the first.
+        usual = int(wanted.base_url == OPENAI_URL)
+        body[LIMIT_NAMES[usual ^ wanted.limit_name]] = wanted.max_output_tokens
     options: JSON = {} if wanted.temperature is None else {"temperature": wanted.temperature}
     return {**options, "extra_body": body | wanted.extra}
 
