@@ -253,7 +253,7 @@ async def test_what_the_decision_does_not_rest_on_is_asked_for_again_and_then_no
 
 
 async def test_a_model_that_fails_or_declines_leaves_the_fixed_text_in_their_language() -> None:
-    for answer in (Reply(refusal="I can't."), Fault(400, "no")):
+    for answer in (Reply(refusal="I can't."), Fault(409, "no")):
         made, _ = await asked(answer, language="es")
         assert (made.source, made.language) == ("fixed", "es")
         assert "infringe nuestras normas" in made.title

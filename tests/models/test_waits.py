@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -25,17 +25,13 @@ def test_a_duration(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == (None if seconds is None else pytest.approx(seconds))
 
 
-def in_seconds(seconds: float) -> datetime:
-    return datetime.now(UTC) + timedelta(seconds=seconds)
-
-
-# Each way of asking for about a hundred seconds: headers and body.
-ASKED: dict[str, tuple[dict[str, str], str]] = {
-    "retry-after": ({"Retry-After": "100"}, ""),
-    "date": ({"Retry-After": format_datetime(in_seconds(100), usegmt=True)}, ""),
-    "retry-after-ms": ({"retry-after-ms": "100000"}, ""),
-    "x-ratelimit-reset-tokens": ({"x-ratelimit-reset-tokens": "1m40s"}, ""),
-    "the limit that is used up": (
+# Each way of asking for a hundred seconds: headers and body, made from the time that is a hundred seconds ahead.
+ASKED: dict[str, Callable[[datetime], tuple[dict[str, str], str]]] = {
+    "retry-after": lambda then: ({"Retry-After": "100"}, ""),
+    "date": lambda then: ({"Retry-After": format_datetime(then, usegmt=True)}, ""),
+    "retry-after-ms": lambda then: ({"retry-after-ms": "100000"}, ""),
+    "x-ratelimit-reset-tokens": lambda then: ({"x-ratelimit-reset-tokens": "1m40s"}, ""),
+    "the limit that is used up": lambda then: (
         {
             "x-ratelimit-reset-requests": "1m40s",
             "x-ratelimit-remaining-requests": "0",
@@ -43,22 +39,22 @@ ASKED: dict[str, tuple[dict[str, str], str]] = {
         },
         "",
     ),
-    "seconds": ({"x-ratelimit-reset": "100"}, ""),
-    "epoch": ({"X-RateLimit-Reset": f"{time.time() + 100:.0f}"}, ""),
-    "epoch in ms": ({"X-RateLimit-Reset": f"{(time.time() + 100) * 1000:.0f}"}, ""),
-    "time": ({"anthropic-ratelimit-requests-reset": in_seconds(100).isoformat()}, ""),
-    "RetryInfo": ({}, '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "100s"}'),
-    "words": ({}, "Rate limit reached. Please try again in 1m40s."),
-    "words in seconds": ({}, "Too many requests, retry after 100 seconds"),
+    "seconds": lambda then: ({"x-ratelimit-reset": "100"}, ""),
+    "epoch": lambda then: ({"X-RateLimit-Reset": f"{then.timestamp():.0f}"}, ""),
+    "epoch in ms": lambda then: ({"X-RateLimit-Reset": f"{then.timestamp() * 1000:.0f}"}, ""),
+    "time": lambda then: ({"anthropic-ratelimit-requests-reset": then.isoformat()}, ""),
+    "RetryInfo": lambda then: ({}, '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "100s"}'),
+    "words": lambda then: ({}, "Rate limit reached. Please try again in 1m40s."),
+    "words in seconds": lambda then: ({}, "Too many requests, retry after 100 seconds"),
 }
 
 
 @pytest.mark.parametrize("way", ASKED)
 def test_a_rate_limit_says_how_long(way: str) -> None:
-    headers, body = ASKED[way]
+    headers, body = ASKED[way](datetime.now(UTC) + timedelta(seconds=100))
     wait = read_wait(headers, body, limited=True)
     assert wait is not None
-    assert 50 < wait.seconds <= 101  # the dates were made when the tests were collected
+    assert 50 < wait.seconds <= 101
     assert wait.source
 
 

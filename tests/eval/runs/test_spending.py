@@ -65,7 +65,7 @@ async def test_a_run_stops_at_its_limit_and_goes_on_with_more(limit: str, more: 
 async def test_what_was_decided_anew_and_tries_without_an_answer_count(tmp_path: Path) -> None:
     def script(request: Request) -> Reply | Fault:
         broken = "word-0." in request.text or "word-1." in request.text
-        return Fault(status=400, message="broken") if broken and len(server.requests) < 20 else ANSWER
+        return Fault(status=409, message="broken") if broken and len(server.requests) < 20 else ANSWER
 
     async with ScriptedServer(script) as server:
         await batch(server, tmp_path)
