@@ -47,6 +47,16 @@ def test_a_fit_model_passes_and_the_figures_say_what_to_set() -> None:
     assert 6_000 < sum(len(request.text) // 4 + 100 for request in server.requests) < 10_000
 
 
+def test_what_a_server_refused_in_its_exam_is_printed() -> None:
+    def without_temperature(request: Request) -> Reply | Fault:
+        return answer(request) if request.temperature is None else Fault(400, "Unsupported value: 'temperature'")
+
+    with ScriptedServer(without_temperature) as server:
+        done = examine(server)
+    assert done.exit_code == 0, done.output
+    assert "learnt of openai:scripted the temperature: left out" in " ".join(done.stdout.split())
+
+
 def test_verdicts_of_a_model_that_failed_carry_a_banner_until_it_passes(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("id,text,label\n1,hello,0\n2,good day,0\n")
 
