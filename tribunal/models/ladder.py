@@ -271,18 +271,18 @@ class Ladder:
         if call.may_stream and call.is_last_estimated:
             call.left_out["stream"] = 1  # it may say what was used of a whole answer alone
             self._named.add("stream")
+        present = call.present_parts()
         for part in PARTS:
-            if part in call.present_parts():
-                learnt.accepted.add((_scope(part, call), part, call.level(part)))
-            if not call.level(part):
-                if part in call.present_parts():
-                    learnt.lessons.pop((_scope(part, call), part), None)
-            elif part in self._named or (is_proven and part in self._guessed):
+            scope, level = _scope(part, call), call.level(part)
+            if part in present:
+                learnt.accepted.add((scope, part, level))
+                if not level:
+                    learnt.lessons.pop((scope, part), None)
+            if level and (part in self._named or (is_proven and part in self._guessed)):
                 shared = part not in self._named and len(self._guessed) > 1
                 # Of several that were dropped together, each is tried again soon: most were dropped for nothing.
                 patience = 2 + self._guessed.index(part) if shared else RETRY_AFTER
-                lesson = learnt.lessons.setdefault((_scope(part, call), part), Lesson(patience=patience))
-                lesson.level = call.level(part)
+                learnt.lessons.setdefault((scope, part), Lesson(patience=patience)).level = level
         if call.question.post.image and call.without_image:
             call.warn_of_unseen_image()
 

@@ -155,8 +155,10 @@ def _name_proxy(proxy: str) -> str:
 
 def check_proxy(scheme: str, host: str) -> None:
     """Raise `BadInput` where the proxy to a server needs a package that isn't installed."""
-    if problem := describe_missing_package(_environment_proxy(scheme, host)):
-        raise BadInput(problem)
+    if any(proxy.lower().startswith("socks") for proxy in getproxies().values()):
+        problem = describe_missing_package(_environment_proxy(scheme, host))
+        if problem:
+            raise BadInput(problem)
 
 
 @lru_cache(maxsize=4)
