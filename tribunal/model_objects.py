@@ -30,6 +30,10 @@ from tribunal.text import one_line
 Outcome = TypeVar("Outcome")
 
 PREFIX = "object:"
+# Where a graph's config holds the caller's `configurable` for configurable models. Of a name that begins with "__",
+# LangGraph writes nothing to checkpoints and LangChain nothing to traces; the values may be keys.
+MODEL_SETTINGS = "__tribunal_models"
+_OF_LANGGRAPH = ("__", "checkpoint", "thread_id", "langgraph_", "assistant_id", "graph_id", "run_id")
 # The settings that take a model object; `seats` takes one for each seat.
 FIELDS = ("model", "judge_model", "aux_model", "triage")
 # The classes whose requests are known: by the package and the name, the provider.
@@ -126,6 +130,13 @@ def is_model(value: object) -> bool:
     """Return whether a value is a Runnable of LangChain's; whoever has one has imported the class."""
     core = sys.modules.get("langchain_core.runnables")
     return core is not None and isinstance(value, core.Runnable)
+
+
+def model_settings_in(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a config's `configurable` says of configurable models, without the keys that LangGraph sets."""
+    configurable = config.get("configurable") or {}
+    own = {name: value for name, value in configurable.items() if not name.startswith(_OF_LANGGRAPH)}
+    return configurable.get(MODEL_SETTINGS) or own
 
 
 def replace_models(model: Any, change: Callable[[Any], Any]) -> Any:

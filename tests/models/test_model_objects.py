@@ -244,6 +244,27 @@ def test_a_model_that_config_chooses_is_asked_by_a_tool_call(monkeypatch: pytest
     assert any("keeps its own" in each for each in record.warnings)
 
 
+def test_a_key_in_config_reaches_the_model_and_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from langchain.chat_models import init_chat_model
+
+    secret = "sk-configured-0123456789"
+    with ScriptedServer(court_script(classifier=GOOD)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        model = init_chat_model(
+            configurable_fields="any",
+            max_retries=0,
+            http_async_client=httpx.AsyncClient(headers={"Connection": "close"}),
+        )
+        chosen = {"model": "gpt-4o", "model_provider": "openai", "openai_api_key": secret, "thread_id": "another"}
+        record = tribunal.judge("a post", graph="baseline", model=model, keep=True, config={"configurable": chosen})
+    assert came_of(record) == ("verdict", None, 1)
+    assert record.thread != "another"
+    assert server.requests[0].headers["authorization"] == f"Bearer {secret}"
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert any(file.suffix == ".sqlite" for file in files)
+    assert not any(secret.encode() in file.read_bytes() for file in files)
+
+
 def test_fallbacks_of_another_class_are_asked_by_tools_and_the_one_that_answered_is_told() -> None:
     with (
         ScriptedServer(lambda request: Fault(400, "Invalid request")) as down,

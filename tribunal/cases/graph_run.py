@@ -20,6 +20,7 @@ from tribunal.context import Context
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
+from tribunal.model_objects import MODEL_SETTINGS, model_settings_in
 from tribunal.nodes.intake import name_post
 from tribunal.nodes.verdict import failure_of
 from tribunal.prompts.policy import policy_in_force
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 # A run has no thread, checkpointer, stream or step limit of its caller's: these stay with the caller.
 _TAKEN = ("callbacks", "tags", "metadata", "run_name", "run_id")
-_OF_LANGGRAPH = ("__", "checkpoint", "thread_id", "langgraph_", "assistant_id", "graph_id", "run_id")
 # What a run notes in its state beside the channels of the graph, and no checkpoint holds.
 NOTES = ("unseen_calls", "outcome_from")
 
@@ -69,7 +69,7 @@ async def run_graph(
         thread: its thread on the graph's checkpointer; None: nobody can take the run up again.
         listen: is given every event as it happens.
         context: its settings.
-        config: the caller's callbacks, tags and metadata. The metadata by which a trace is found are added.
+        config: what `caller_config` returns. The metadata by which a trace is found are added.
         how: what else `astream` takes.
 
     Returns:
@@ -120,9 +120,9 @@ def _writes_outcome(update: Any) -> bool:
 
 
 def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
-    """Return what a run takes of its caller's config: callbacks, tags, metadata, run_name, run_id, and `configurable`.
+    """Return what a run takes of its caller's config: callbacks, tags, metadata, run_name, run_id.
 
-    Of `configurable`, what chooses a model's settings is taken, and nothing that names a thread or a checkpoint.
+    `configurable` is kept for configurable models only (`MODEL_SETTINGS`): it names no thread and no checkpoint here.
 
     Raises:
         BadInput: it is no config of LangChain's.
@@ -133,12 +133,12 @@ def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
         raise BadInput(f"config: {type(config).__name__}: is no config; give a dict such as {{'callbacks': [handler]}}")
     if unknown := next((str(name) for name in config if name not in RunnableConfig.__annotations__), None):
         raise BadInput(
-            f"config: {unknown}: LangChain's config has no such key; those that count are {', '.join(_TAKEN)}"
+            f"config: {unknown}: LangChain's config has no such key; use {', '.join(_TAKEN)} or configurable"
         )
     taken = {name: config[name] for name in _TAKEN if config.get(name) is not None}
-    configurable = config.get("configurable") or {}
-    own = {name: value for name, value in configurable.items() if not name.startswith(_OF_LANGGRAPH)}
-    return cast("RunnableConfig", {**taken, "configurable": own} if own else taken)
+    if chosen := model_settings_in(config):
+        taken["configurable"] = {MODEL_SETTINGS: chosen}
+    return cast("RunnableConfig", taken)
 
 
 def agent_config(config: RunnableConfig) -> RunnableConfig:

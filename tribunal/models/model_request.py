@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from langchain_core.runnables import ensure_config
+from langchain_core.runnables import RunnableConfig, ensure_config
 
 from tribunal.errors import BudgetSpent, CallFailed, Refused
-from tribunal.model_objects import replace_models
+from tribunal.model_objects import model_settings_in, replace_models
 from tribunal.models.completion import Completion
 from tribunal.models.faults import Fault, read_fault, read_finish
 from tribunal.models.ladder import Ladder
@@ -105,9 +105,11 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
                 one = replace_models(one, _without_streaming)
             if call.response_format == "tool_call":
                 one = bind_form(one, wanted.envelope, choose=call.chooses_tool)
-            metadata = {**(config.get("metadata") or {}), **asked}
+            told: RunnableConfig = {"metadata": {**(config.get("metadata") or {}), **asked}}
+            if call.provider.client is not None:
+                told["configurable"] = model_settings_in(config)
             sent: list[Any] = [*call.messages()]
-            message = await one.ainvoke(sent, {"metadata": metadata}, **call.request_options(wanted))
+            message = await one.ainvoke(sent, told, **call.request_options(wanted))
             completion = Completion.from_message(message, registry.secrets)
         answered = True
     except TimeoutError:
