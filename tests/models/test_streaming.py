@@ -16,6 +16,7 @@ from tribunal.cases.records import make_record
 from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
 from tribunal.graphs import graph
+from tribunal.models.ladder import MOST_TRIES
 from tribunal.schema import JSON, Record
 
 ANSWER = '{"category": "Sexist", "explanation": "because"}'
@@ -191,6 +192,22 @@ async def test_a_server_that_refuses_to_stream_is_asked_for_whole_answers_from_t
         assert [streams(request) for request in server.requests] == [True, False]
         assert (await listen(context)).case.outcome == "verdict"
         assert [streams(request) for request in server.requests] == [True, False, False]
+
+
+@by_form
+@pytest.mark.long
+@pytest.mark.parametrize("status", [400, 404, 415, 422, 500])
+async def test_a_server_that_refuses_to_stream_and_names_nothing(form: str, status: int) -> None:
+    def script(request: Request) -> Answer:
+        return Fault(status, "Not possible") if streams(request) else Reply(GOOD)
+
+    async with ScriptedServer(script) as server:
+        context = settings(form, server, attempts=4)
+        assert (await listen(context)).case.outcome == "verdict"
+        count = len(server.requests)
+        assert (await listen(context)).case.outcome == "verdict"
+    assert count <= MOST_TRIES + (status == 500)
+    assert [streams(request) for request in server.requests[count:]] == [False]
 
 
 def streams(request: Request) -> bool:
