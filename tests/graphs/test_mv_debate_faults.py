@@ -64,7 +64,7 @@ async def test_a_score_that_stays_wrong_is_a_failure_and_no_0(wrong: str) -> Non
     assert record.fault == {"seat": "judge", "role": "judge.scores", "model": "openai:scripted", "kind": "bad_output"}
 
 
-@pytest.mark.parametrize(("lost", "kind"), [(REFUSES, "refusal"), (Fault(404, "no"), "failure")])
+@pytest.mark.parametrize(("lost", "kind"), [(REFUSES, "refusal"), (Fault(409, "no"), "failure")])
 async def test_a_view_that_is_lost_drops_out_of_that_round(lost: Reply | Fault, kind: str) -> None:
     record, server = await held(debate(deep=[lost, None, None]), rounds=2)
     assert record.outcome == "verdict"
@@ -100,7 +100,7 @@ async def test_without_its_reflection_a_round_stands_as_it_is() -> None:
 
 
 async def test_with_fewer_than_two_views_the_outcome_says_why() -> None:
-    record, server = await held(debate(surface=REFUSES, deep=Fault(404, "no such thing"), contrast=REFUSES))
+    record, server = await held(debate(surface=REFUSES, deep=Fault(409, "no such thing"), contrast=REFUSES))
     assert (record.outcome, len(server.requests)) == ("refusal", 4)
     assert "1 of 4" in record.explanation
     for seat in ("view:surface", "view:deep", "view:contrast"):
@@ -111,7 +111,7 @@ async def test_with_fewer_than_two_views_the_outcome_says_why() -> None:
     assert "round 2" in record.explanation
 
 
-@pytest.mark.parametrize(("lost", "how"), [(REFUSES, "refused"), (Fault(404, "no"), "failed"), (Reply("x"), "failed")])
+@pytest.mark.parametrize(("lost", "how"), [(REFUSES, "refused"), (Fault(409, "no"), "failed"), (Reply("x"), "failed")])
 @pytest.mark.parametrize(("side", "label"), [(YES, 1), (NO, 0)])
 async def test_where_all_agreed_a_lost_summary_loses_nothing(
     side: dict[str, str], label: int, lost: Reply | Fault, how: str
