@@ -139,8 +139,10 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         await open_cache(context.cache)
     image: Image | None = None
     if ref is not None:
-        image = (await _load_picture(ref, context.image_edge)).image
+        picture = await _load_picture(ref, context.image_edge)
+        image = picture.image
         ref = image.ref
+        warnings += picture.notes
     named = _checked_name(state, "language")
     # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
     words = "" if set(map(str, models)) == {REHEARSAL} else text

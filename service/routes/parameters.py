@@ -22,8 +22,8 @@ from starlette.datastructures import UploadFile
 
 from tribunal.cases.problem import STATUS, Problem
 from tribunal.files import create_file, hash_file
-from tribunal.models.image import FORMATS, MAX_BYTES, MAX_PIXELS
-from tribunal.models.image_header import BrokenHeader, read_header
+from tribunal.models.image import MAX_BYTES, MAX_PIXELS
+from tribunal.models.image_header import FORMATS, BrokenHeader, read_header
 from tribunal.schema import JSON
 from tribunal.service.replica.batch_files import Upload
 from tribunal.service.routes.storable import check_storable, check_texts
