@@ -41,7 +41,7 @@ async def by_python(post: JSON, folder: Path) -> list[str]:
 
 async def by_command(post: JSON, folder: Path) -> list[str]:
     """As a shell gives it, which can't pass NUL: in its place stands a byte that is no UTF-8."""
-    options = {"text": [], "earlier": ["--earlier"], "post_id": ["--id"]}
+    options: dict[str, list[str]] = {"text": [], "earlier": ["--earlier"], "post_id": ["--id"]}
     arguments = [] if "text" in post else ["Good day."]
     for field, value in post.items():
         text = value[0] if isinstance(value, list) else value
@@ -88,8 +88,8 @@ def by_checkpointer(kind: str, *, in_message: bool = False) -> Door:
                 opened = AsyncPostgresSaver.from_conn_string(f"{server}/{name}")
                 saver = await stack.enter_async_context(opened)
                 await saver.setup()
-            app = graph("tribunal").copy({"checkpointer": saver})
-            state = await app.ainvoke(given, {"configurable": {"thread_id": "one"}}, context=REHEARSED)
+            court = graph("tribunal").copy({"checkpointer": saver})
+            state = await court.ainvoke(given, {"configurable": {"thread_id": "one"}}, context=REHEARSED)
             assert state["outcome"]["outcome"] == "verdict"
             assert not any(bad in repr(state) for bad in (r"\x00", r"\ud83d", r"\udfff"))
             return list(state["warnings"])

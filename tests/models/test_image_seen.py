@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,9 @@ def with_index(ink: int, alpha: bytes | int) -> Pillow.Image:
 
 
 def with_colour_key(mode: str, ground: int, ink: int) -> Pillow.Image:
-    grounds, inks = ((ground,) * 3, (ink,) * 3) if mode == "RGB" else (ground, ink)
-    made = written(mode, grounds, inks)
-    made.info["transparency"] = grounds
+    key: Any = (ground,) * 3 if mode == "RGB" else ground
+    made = written(mode, key, (ink,) * 3 if mode == "RGB" else ink)
+    made.info["transparency"] = key
     return made
 
 
@@ -102,12 +103,12 @@ MODES: dict[str, Callable[[], Pillow.Image]] = {
     "I;16B": lambda: deep("I;16B", 0, 4_095),
     "F": lambda: deep("F", 0.0, 1.0),
     "F, large": lambda: deep("F", -1e9, 1e9),
-    **{f"{mode}, {ink}": (lambda mode=mode, ink=ink: inked(mode, ink)) for mode in ("LA", "La", "RGBA", "RGBa")
+    **{f"{mode}, {ink}": partial(inked, mode, ink) for mode in ("LA", "La", "RGBA", "RGBa")
        for ink in (0, 100, 230, 255)},
-    **{f"P, index, {ink}": (lambda ink=ink: with_index(ink, 0)) for ink in (0, 255)},
-    **{f"P, bytes, {ink}": (lambda ink=ink: with_index(ink, b"\0\xff")) for ink in (0, 255)},
-    **{f"PA, {ink}": (lambda ink=ink: palette_and_alpha(ink)) for ink in (0, 255)},
-    **{f"{mode}, key, {ink}": (lambda mode=mode, ink=ink: with_colour_key(mode, ink ^ 1, ink))
+    **{f"P, index, {ink}": partial(with_index, ink, 0) for ink in (0, 255)},
+    **{f"P, bytes, {ink}": partial(with_index, ink, b"\0\xff") for ink in (0, 255)},
+    **{f"PA, {ink}": partial(palette_and_alpha, ink) for ink in (0, 255)},
+    **{f"{mode}, key, {ink}": partial(with_colour_key, mode, ink ^ 1, ink)
        for mode in ("L", "RGB") for ink in (0, 255)},
     "1, key": lambda: with_colour_key("1", 0, 1),
     "RGBA, faint throughout": lambda: written("RGBA", (0, 0, 0, 0), (0, 0, 0, 30)),
@@ -120,7 +121,8 @@ MODES: dict[str, Callable[[], Pillow.Image]] = {
 def test_words_stand_out_in_every_mode(mode: str) -> None:
     made = MODES[mode]()
     assert made.mode == mode.partition(",")[0]
-    flat = _flat_pixels(made, 1024, notes := [])
+    notes: list[str] = []
+    flat = _flat_pixels(made, 1024, notes)
     assert flat.mode == "RGB"
     assert contrast(flat) >= 100
     assert bool(notes) == (mode == "RGBA, invisible throughout")
@@ -148,7 +150,8 @@ async def test_words_on_a_transparent_ground_stand_out_in_every_format(
 def test_black_and_white_words_both_stand_out() -> None:
     both = inked("RGBA", 0)
     ImageDraw.Draw(both).text((90, 10), "GOOD DAY", fill=(255, 255, 255, 255))
-    flat = _flat_pixels(both, 1024, notes := [])
+    notes: list[str] = []
+    flat = _flat_pixels(both, 1024, notes)
     assert contrast(flat) >= 100
     assert contrast(ImageChops.offset(flat, -80, 0)) >= 100
     assert notes == []
@@ -161,7 +164,8 @@ def test_an_outline_that_no_background_makes_visible_is_told() -> None:
     stripes = Pillow.new("L", (256, 60))
     for left in range(0, 256, 4):
         stripes.paste(255, (left, 0, left + 2, 60))
-    _flat_pixels(Pillow.merge("RGBA", (greys, greys, greys, stripes)), 1024, notes := [])
+    notes: list[str] = []
+    _flat_pixels(Pillow.merge("RGBA", (greys, greys, greys, stripes)), 1024, notes)
     assert notes == ["it is partly transparent, and no background makes all of its outline visible"]
 
 
