@@ -160,7 +160,8 @@ def batch(
         list[str] | None,
         typer.Option(
             metavar="ROLE=NAME",
-            help="The column of text, id, image, language, earlier, author (of which a kept case has a hash).",
+            help="The column of text, id, image (image= : judge by text alone), language, earlier, author (of which a "
+            "kept case has a hash).",
         ),
     ] = None,
     in_flight: shared.InFlight = 16,
@@ -197,7 +198,7 @@ def batch(
             options,
             graph=graph,
             settings=settings,
-            columns=parse_pairs(columns, "columns", "ROLE=NAME"),
+            columns=parse_pairs(columns, "columns", "ROLE=NAME", blank=True),
             keep=kept,
             run_folder=run_folder,
         )

@@ -168,8 +168,8 @@ def flag_of_setting(name: str) -> str:
     return _SHARED.get(name, f"--set {name}")
 
 
-def parse_pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
-    """Parse several `NAME=VALUE`.
+def parse_pairs(given: list[str] | None, option: str, form: str, *, blank: bool = False) -> dict[str, str]:
+    """Parse several `NAME=VALUE`, whose value may be `blank` if that is said.
 
     Raises:
         BadInput: one is not of the form.
@@ -177,7 +177,7 @@ def parse_pairs(given: list[str] | None, option: str, form: str) -> dict[str, st
     pairs = {}
     for each in given or []:
         name, equals, value = each.partition("=")
-        if not equals or not name.strip() or not value.strip():
+        if not equals or not name.strip() or not (blank or value.strip()):
             raise BadInput(f"{option}: {each!r}: give it as {form}")
         pairs[name.strip()] = value.strip()
     return pairs

@@ -114,7 +114,7 @@ def _parse_posts(
     skip_missing_images: shared.SkipMissingImages = False,
 ) -> dict[str, Any]:
     return locals() | {
-        "columns": parse_pairs(columns, "columns", "ROLE=NAME"),
+        "columns": parse_pairs(columns, "columns", "ROLE=NAME", blank=True),
         "labels": parse_pairs(labels, "labels", "VALUE=LABEL"),
     }
 

@@ -108,7 +108,9 @@ Labels = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="ROLE=NAME", help="Of a table: the column of text, id, label, image, language, earlier, group, split."
+        metavar="ROLE=NAME",
+        help="Of a table: the column of text, id, label, image, language, earlier, group, split. Of any set: image= "
+        "judges posts by their text alone.",
     ),
 ]
 Samples = Annotated[

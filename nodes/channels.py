@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from langgraph.channels import LastValue
 from pydantic import Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema
 
 from tribunal.errors import WrongState
 from tribunal.schema import JSON
-from tribunal.text import shorten_repr
+from tribunal.text import shorten_repr, wellformed_json
+
+
+class PostChannel(LastValue[Any]):
+    """A channel of the post as it was given: whatever no database or model takes is repaired before it is stored.
+
+    A checkpointer writes the input of a graph before any node runs, and PostgreSQL takes neither NUL nor half a
+    surrogate pair.
+    """
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the update of a step; return whether there is one."""
+        return super().update([wellformed_json(value) for value in values])
 
 
 def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:

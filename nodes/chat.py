@@ -16,7 +16,7 @@ from langgraph.graph.message import add_messages
 from tribunal.calls import DEMO_NOTICE, warnings_of_unfit_models
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
-from tribunal.text import escape_markdown
+from tribunal.text import escape_markdown, wellformed_json
 
 _FORM = 'give {"type": "human", "content": "…"}'
 _IMAGE = {"type": "text", "text": "(an image)"}
@@ -39,7 +39,7 @@ def merge_messages(held: Any, new: Any) -> list[JSON]:
         messages: Any = add_messages(held or [], new or [])
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise BadInput(f"messages: {str(new)[:80]!r}: is no list of messages; {_FORM}") from error
-    return [_plain(each) for each in messages]
+    return [wellformed_json(_plain(each)) for each in messages]
 
 
 def _plain(message: AnyMessage) -> JSON:

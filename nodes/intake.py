@@ -34,12 +34,13 @@ from tribunal.schema import JSON, Appeal, Image, Post
 from tribunal.settings import GRAPHS
 from tribunal.stops import can_stop
 from tribunal.systems import system_of
-from tribunal.text import wellformed
+from tribunal.text import REPLACED, wellformed
 from tribunal.threshold import THRESHOLDS, parse_threshold
 from tribunal.times import new_id
 from tribunal.trust import for_clients, for_strangers
 from tribunal.unused_settings import refuse_stops, refuse_unknown_stops, refuse_unused_settings
 
+_REPAIRED = "holds U+FFFD in place of characters that can't be read, stored or sent"
 MOST_EARLIER = 20  # earlier posts of a conversation
 
 
@@ -139,14 +140,20 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         await open_cache(context.cache)
     image: Image | None = None
     if ref is not None:
-        image = (await _load_picture(ref, context.image_edge)).image
+        picture = await _load_picture(ref, context.image_edge)
+        image = picture.image
         ref = image.ref
+        warnings += picture.notes
+    name = _checked_name(state, "post_id")
+    said = {"text": text, "earlier": "".join(earlier), "post_id": name or ""}
+    said["appeal"] = appeal.reason + appeal.context if appeal else ""
+    warnings += [f"{field}: {_REPAIRED}" for field, words in said.items() if REPLACED in words]
     named = _checked_name(state, "language")
     # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
     words = "" if set(map(str, models)) == {REHEARSAL} else text
     language, language_from = await language_of_post(named, words) if named or words else (None, None)
     post = Post(
-        id=_checked_name(state, "post_id") or _id_of(text, image.sha256 if image else "", earlier),
+        id=name or _id_of(text, image.sha256 if image else "", earlier),
         text=text,
         image=image,
         language=language,

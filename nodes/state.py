@@ -19,7 +19,7 @@ from tribunal.calls import Call
 from tribunal.context import Context
 from tribunal.errors import CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
-from tribunal.nodes.channels import Like, merge, read_as, says, union
+from tribunal.nodes.channels import Like, PostChannel, merge, read_as, says, union
 from tribunal.nodes.chat import merge_messages
 from tribunal.notes import (
     Absence,
@@ -78,18 +78,22 @@ class PostInput(TypedDict, total=False):
             "The words of the post, exactly as they were posted.",
             examples=["Immigrants: the weeds in our garden.", "Good morning, everybody."],
         ),
+        PostChannel,
     ]
     image: Annotated[
         str | None, says("Its image: an https address, a data URI, or a path, where the server's operator allows it.")
     ]
-    post_id: Annotated[str | None, says("What to call the post; empty: an id made from what it holds.")]
-    language: Annotated[str | None, says("The language it is written in, such as en or ko, where that is known.")]
+    post_id: Annotated[str | None, says("What to call the post; empty: an id made from what it holds."), PostChannel]
+    language: Annotated[
+        str | None, says("The language it is written in, such as en or ko, where that is known."), PostChannel
+    ]
     earlier: Annotated[
         list[str] | None,
         says(
             "Earlier posts of the conversation, the oldest first. Every seat reads them to understand the post; none "
             "of them is decided on."
         ),
+        PostChannel,
     ]
     appeal: Annotated[
         dict[str, Any] | None,
@@ -97,6 +101,7 @@ class PostInput(TypedDict, total=False):
             "What is said against an earlier verdict on the post: `reason`, and `context`, what is new. Every seat but "
             "the gatekeeper reads it."
         ),
+        PostChannel,
     ]
     messages: Annotated[
         list[JSON] | None,

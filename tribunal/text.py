@@ -41,6 +41,8 @@ _MOST_HIDDEN = 32
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _MOST_DIGITS = 300  # of a whole number; a float has 308 at most
 _LONE = re.compile(r"[\ud800-\udfff]")
+REPLACED = "\ufffd"
+"""The sign that stands for what can't be read, stored or sent."""
 
 
 def nearest_names(word: str, known: Iterable[str]) -> list[str]:
@@ -60,10 +62,21 @@ def suggest_name(word: str, known: Iterable[str]) -> str:
 def wellformed(text: str) -> str:
     """Return the text with what can't be stored or sent, NUL and each half of a surrogate pair, as U+FFFD."""
     if "\0" in text:
-        text = text.replace("\0", "\ufffd")
+        text = text.replace("\0", REPLACED)
     if text.isascii() or not _LONE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def wellformed_json(value: Any) -> Any:
+    """Return the same JSON with every text in it well formed, names among them."""
+    if isinstance(value, str):
+        return wellformed(value)
+    if isinstance(value, list | tuple):
+        return [wellformed_json(part) for part in value]
+    if isinstance(value, dict):
+        return {wellformed_json(name): wellformed_json(part) for name, part in value.items()}
+    return value
 
 
 def one_line(text: str) -> str:

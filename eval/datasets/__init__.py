@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Unpack
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, OpenOptions, PaperSample, Task
+from tribunal.eval.datasets.dataset import NO_IMAGES, Dataset, DatasetSpec, OpenOptions, PaperSample, Task
 from tribunal.eval.datasets.published import load_declared_sets
 from tribunal.eval.datasets.sample import Gold, Sample, binary_label
 from tribunal.plugins import list_known_names, names, plugin
@@ -70,7 +70,8 @@ def open_dataset(name: str, data: Path, **options: Unpack[OpenOptions]) -> Datas
         **options: these, each of which may be left out.
             split: which part; none named: the one that the papers evaluate on.
             columns: of `table` and `4chan`: the column that is the text, id, label, image, language, earlier (and of
-            4chan the type); one left out is the column of that name, and a blank one is none.
+            4chan the type); one left out is the column of that name, and a blank one is none. Of any set:
+            `{"image": ""}`, with which all posts are judged by their text.
             labels: of `table` and `4chan`: what each label value means: `hate` or `not`, or a category of the fine
             scheme by number or name.
             skip_missing_images: leave out the posts whose image isn't there, and count them.
@@ -185,7 +186,8 @@ def open_datasets(name: str, data: Path | Mapping[str, Path], **options: Unpack[
         raise BadInput(f"dataset: {name}: names a set twice")
     if isinstance(data, Path) or data.keys() != set(names):
         raise BadInput(f"data: {name} is several sets; give {wanted}")
-    unmapped: OpenOptions = {**options, "columns": None, "labels": None}
+    blind = (options.get("columns") or {}).get("image") == ""
+    unmapped: OpenOptions = {**options, "columns": NO_IMAGES if blind else None, "labels": None}
     return DatasetPool(
         [open_dataset(each, data[each], **(options if find_dataset(each).mapped else unmapped)) for each in names]
     )

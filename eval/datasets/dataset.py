@@ -6,17 +6,17 @@ Nothing is downloaded: the user has the files, and the error for a missing one s
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
 from pydantic import Field
 
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.image_files import ImageFinder, candidate_paths
 from tribunal.eval.datasets.sample import Sample
 from tribunal.files import hash_file, is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import (
@@ -30,6 +30,7 @@ from tribunal.schema import JSON, Frozen
 Task = Literal["hate", "sarcasm", "misinformation"]
 Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
 _REMOTE = ("http://", "https://", "data:")
+NO_IMAGES = {"image": ""}  # the columns with which no image of a set is shown
 _NAMED = 3  # missing images that an error names
 _PULL = "run `git lfs pull` there"
 
@@ -208,21 +209,21 @@ class Dataset:
 
     def __init__(self, spec: DatasetSpec, data: Path, **options: Unpack[OpenOptions]) -> None:
         """Locate the files."""
-        for option, given in (("columns", options.get("columns")), ("labels", options.get("labels"))):
-            if given and not spec.mapped:
+        self.columns, self.labels = dict(options.get("columns") or {}), dict(options.get("labels") or {})
+        for option, given in (("columns", self.columns), ("labels", self.labels)):
+            if given and given != NO_IMAGES and not spec.mapped:
                 raise BadInput(f"{option}: {spec.name} knows its own; leave it out, or read the file as a `table`")
         self.spec, self.name, self.title, self.task = spec, spec.name, spec.title, spec.task
         self.paper, self.cluster, self.mapped = spec.protocol, spec.cluster, spec.mapped
         self._owner = f"data set {spec.name}"
         self.split, self.files = spec.locate_files(data, options.get("split"))
         self.source_name = str(self.files[0])
-        self.columns, self.labels = dict(options.get("columns") or {}), dict(options.get("labels") or {})
         self.folder = self._find_image_folder(data if data.is_dir() else data.parent)
         self.skip_missing_images = options.get("skip_missing_images", False)
         self.extras = spec.extras if options.get("extras", True) else None
         self.skipped: Counter[str] = Counter()
         self.left_out_labels: Counter[str] = Counter()
-        self._absent = self._pointers = 0
+        self._pointers = 0
 
     def __repr__(self) -> str:
         """Return name, split and files."""
@@ -240,11 +241,6 @@ class Dataset:
         """List what a reader of the results should know of the posts; complete after an iteration."""
         found = []
         pointers = f" ({self._pointers:,} are Git LFS pointers: {_PULL})" if self._pointers else ""
-        if self._absent:
-            found.append(
-                f"{self.name}: none of its {self._absent:,} images is in {self.folder}{pointers}: the posts are judged "
-                f"by their text alone"
-            )
         if left_out := self.left_out_labels.total():
             found.append(
                 f"{self.name}: {left_out:,} posts were left out, since their image isn't in {self.folder}{pointers}"
@@ -262,13 +258,12 @@ class Dataset:
         """Yield every post, in the order of the files.
 
         Raises:
-            BadInput: a row is wrong, an image path leads out of the data folder, or some images are missing and posts
-                without theirs aren't skipped. Where all are, the posts are their texts, with a warning.
+            BadInput: a row is wrong, an image path leads out of the data folder, or images are missing and posts
+                without theirs aren't skipped.
         """
         self.skipped.clear()
         self.left_out_labels.clear()
-        if self.skip_missing_images:
-            self._pointers = 0
+        self._pointers = 0
         for sample in self.spec.read(self):
             post = sample if sample.image is None else self._with_image(sample, sample.image)
             if post is None:
@@ -309,65 +304,49 @@ class Dataset:
         """Yield the images that the posts name."""
         return (sample.image for sample in self.spec.read(self) if sample.image is not None)
 
-    @cached_property
-    def is_illustrated(self) -> bool:
-        """Return whether any image of the set exists; reads on to the first that does."""
-        counted, absent = Counter(self.skipped), list[bool]()  # whether each is a pointer
-        for reference in self._image_references():
-            path = self.find_image_path(reference)
-            if self.is_remote(reference) or (path is not None and file_exists(path)):
-                break
-            absent.append(path is not None and is_lfs_pointer(path))
-        else:
-            self._absent, self._pointers = len(absent), sum(absent)
-        # Rows skipped in this search are counted where they are read for good.
-        self.skipped = counted
-        return not self._absent
-
     def _with_image(self, sample: Sample, reference: str) -> Sample | None:
         """Return the post with its image, or None if the image is missing and such posts are skipped."""
+        if self.columns.get("image") == "":
+            return sample.model_copy(update={"image": None, "image_missing": True})
         if self.is_remote(reference):
             return sample
-        if (path := self.find_image_path(reference)) is None:
+        path = self.finder.find_file(reference)
+        if path is not None and not is_lfs_pointer(path):
+            return sample.model_copy(update={"image": str(path)})
+        if not candidate_paths(reference):
             raise BadInput(
                 f"data set {self.name}: post {sample.id}: image {reference!r} lies outside {self.folder}; image paths "
                 "begin at the data folder"
             )
-        if not self.skip_missing_images and not self.is_illustrated:
-            return sample.model_copy(update={"image": None, "image_missing": True})
-        if file_exists(path):
-            return sample.model_copy(update={"image": str(path)})
         if not self.skip_missing_images:
             raise self._missing_images_error()
-        self._pointers += is_lfs_pointer(path)
+        self._pointers += path is not None
         return None
 
     def is_remote(self, reference: str) -> bool:
         """Return whether an image is a web address or a data URI, which only tables have."""
         return self.spec.mapped and reference.casefold().startswith(_REMOTE)
 
-    def find_image_path(self, reference: str) -> Path | None:
-        """Return the path of an image, or None if it leads out of the folder. Symbolic links are followed."""
-        path = PurePath(os.path.normpath(reference))
-        return None if path.is_absolute() or path.parts[:1] == ("..",) else self.folder / path
+    @cached_property
+    def finder(self) -> ImageFinder:
+        """The images beneath the folder where image paths begin. Symbolic links are followed."""
+        return ImageFinder(self.folder)
 
     def _missing_images_error(self) -> BadInput:
-        local = (each for each in self._image_references() if not self.is_remote(each))
-        lost = [path for path in map(self.find_image_path, local) if path is not None and not file_exists(path)]
-        pointers = sum(map(is_lfs_pointer, lost))
-        instead = f"move {self.spec.images} away" if self.spec.images else "leave the image column out"
+        missing: list[str] = []
+        count = pointers = 0
+        for reference in self._image_references():
+            path = None if self.is_remote(reference) else self.finder.find_file(reference)
+            is_pointer = path is not None and is_lfs_pointer(path)
+            count += 1
+            pointers += is_pointer
+            if is_pointer or (path is None and not self.is_remote(reference)):
+                missing.append(reference)
+        column = f" (column {self.columns.get('image', 'image')!r})" if self.spec.mapped else ""
         return BadInput(
-            f"data set {self.name}: {len(lost):,} of its images are missing: {', '.join(map(str, lost[:_NAMED]))}"
-            f"{', …' if len(lost) > _NAMED else ''}"
+            f"data set {self.name}: {len(missing):,} of its {count:,} images{column} are missing from {self.folder}: "
+            f"{', '.join(map(repr, missing[:_NAMED]))}{', …' * (len(missing) > _NAMED)}"
             f"{f' ({pointers:,} are Git LFS pointers: {_PULL})' if pointers else ''}; get them from "
-            f"{self.spec.obtain}, leave their posts out with --skip-missing-images where the command has it, or "
-            f"{instead} to judge the texts alone"
+            f"{self.spec.obtain}, leave their posts out with --skip-missing-images, or judge all posts by their text "
+            f"with --columns image="
         )
-
-
-def file_exists(path: Path) -> bool:
-    """Return whether a file exists and is not a pointer of Git LFS."""
-    try:
-        return path.is_file() and not is_lfs_pointer(path)
-    except OSError:  # a name that no file system takes
-        return False

@@ -13,16 +13,19 @@ from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
-from tribunal.eval.datasets.dataset import Dataset, file_exists
+from tribunal.eval.datasets.dataset import Dataset
+from tribunal.eval.datasets.image_files import candidate_paths
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
 from tribunal.eval.datasets.stored_data import copy_images
 from tribunal.eval.datasets.table import POST_ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
 from tribunal.eval.datasets.table_files import TableFiles
+from tribunal.files import is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
 from tribunal.schema import JSON
 
 _OF_OBJECTS = (".json", ".jsonl", ".ndjson")
+_MISSING = "image missing"
 _SHOWN = 80  # characters of a cell in a reason
 TELL_EVERY = 10_000  # rows
 _EARLIER = '["the first post", "the second"]'
@@ -145,7 +148,7 @@ class PostTable(Dataset):
             How many rows there are, and of their images.
 
         Raises:
-            BadInput: the table can't be read, or lacks a column.
+            BadInput: the table can't be read, lacks a column, or names images of which none is there.
         """
         import numpy as np
 
@@ -164,6 +167,8 @@ class PostTable(Dataset):
             reading = self._read_row(row)
             if reading.named:
                 images[reading.image is not None] += 1
+        if self.problems[_MISSING] and not images[True]:
+            raise self._missing_images_error()
         values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
         self._repeated_ids, self._names = frozenset(values[counts > 1].tolist()), tuple(names)
         self.repeated = int((counts - 1).sum())
@@ -229,15 +234,13 @@ class PostTable(Dataset):
 
     def find_image(self, reference: str) -> tuple[str | None, str, str]:
         """Return the path of a local image; or the reason that there is none, and in words."""
-        shown, path = reference[:_SHOWN], self.find_image_path(reference)
-        if path is None:
+        shown, path = reference[:_SHOWN], self.finder.find_file(reference)
+        if path is not None and not is_lfs_pointer(path):
+            return str(path), "", ""
+        if not candidate_paths(reference):
             said = f"image: {shown}: lies outside {self.tables.store or self.folder}, where image paths begin"
             return None, "image outside the folder", said
-        if file_exists(path):
-            return str(path), "", ""
-        if not self.is_illustrated:  # then the posts are their texts, with a warning
-            return None, "", ""
-        return None, "image missing", f"image: {shown}: isn't in {self.tables.store or self.folder}, or is no file"
+        return None, _MISSING, f"image: {shown}: isn't in {self.tables.store or self.folder}, or is no file"
 
     def fetch_images(self) -> None:
         """Copy the images of a table in a store to this machine; errors as `copy_images`."""

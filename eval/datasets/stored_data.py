@@ -15,6 +15,7 @@ from threading import Event
 
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.image_files import candidate_paths
 from tribunal.eval.datasets.table_files import KINDS, LARGE, copy_file, copy_files
 from tribunal.locations import Location, is_url, parse_location
 from tribunal.models.image import MAX_BYTES
@@ -80,26 +81,26 @@ def copy_images(folder: Location, references: Iterable[str], copies: Path) -> No
 
     given_up, named = Event(), iter(references)
 
-    def copy_image(parts: tuple[str, ...]) -> None:
-        place = folder.beneath("/".join((folder.path, *parts)).lstrip("/"))
-        found = place.file_info()
-        if found.type == FileType.File and (found.size or 0) <= MAX_BYTES:
-            copy_file(place, found, copies.joinpath(*parts), given_up)
+    def copy_image(reference: str) -> None:
+        for parts in filter(_is_portable, candidate_paths(reference)):
+            place = folder.beneath("/".join((folder.path, *parts)).lstrip("/"))
+            found = place.file_info()
+            if found.type == FileType.File and (found.size or 0) <= MAX_BYTES:
+                copy_file(place, found, copies.joinpath(*parts), given_up)
+                return
 
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         while chunk := list(islice(named, _CHUNK)):
-            list(pool.map(copy_image, {parts for each in chunk if (parts := _image_parts(each))}))
+            list(pool.map(copy_image, set(chunk)))
 
 
-def _image_parts(reference: str) -> tuple[str, ...]:
-    """Return the parts of a path that stays in its folder; none of any other reference."""
-    path = PurePosixPath(reference)
-    stays = not path.is_absolute() and ".." not in path.parts and ":" not in reference and "\\" not in reference
-    return path.parts if stays and "\0" not in reference else ()
+def _is_portable(parts: tuple[str, ...]) -> bool:
+    """Return whether a path stays in its folder on every system."""
+    return bool(parts) and ".." not in parts and not any(set(part) & {":", "\\", "\0"} for part in parts)
 
 
 def _checked_parts(path: str) -> tuple[str, ...]:
-    parts = _image_parts(path.lstrip("/"))
-    if not parts:
+    parts = PurePosixPath(path.lstrip("/")).parts
+    if not _is_portable(parts):
         raise BadInput(f"data: {path}: is no name that a file of this machine can have")
     return parts

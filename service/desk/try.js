@@ -5,7 +5,7 @@
   const at = (id) => document.getElementById(id);
   const page = at("trial");
   const words = JSON.parse(page.dataset.words);
-  const IMAGES = /^image\/(png|jpeg|webp|gif|bmp)$/;
+  const IMAGES = /^image\/(png|jpeg|webp|gif|bmp|avif|heic|heif)$/;
   const SIDES = { prosecutor: "against", "debater:hate": "against", defender: "for", "debater:not_hate": "for" };
   let image = null;
   let trial = null;
@@ -262,7 +262,7 @@
     at("preview").hidden = at("without-image").hidden = true;
     if (!file) return;
     if (!IMAGES.test(file.type)) {
-      complain(`image: ${file.name}: is ${file.type || "of no known type"}; choose a PNG, JPEG, WEBP, GIF or BMP.`);
+      complain(`image: ${file.name}: is ${file.type || "of no known type"}; choose a PNG, JPEG, WEBP, GIF, BMP, AVIF or HEIC.`);
       return;
     }
     complain("");

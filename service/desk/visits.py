@@ -27,7 +27,7 @@ from tribunal.service.replica.keys import Caller, Scope, count_request
 from tribunal.service.replica.replica import LOOPBACK
 from tribunal.service.routes.access import PEER, check_origin, host_of, may_be_operator, replica_of
 from tribunal.service.routes.parameters import media_type_of
-from tribunal.service.routes.storable import check_parameters, check_texts
+from tribunal.text import wellformed
 
 Role = Literal["reviewer", "lead", "auditor"]
 EVERYBODY: tuple[Role, ...] = ("reviewer", "lead", "auditor")
@@ -143,7 +143,7 @@ class DeskVisit:
 
     def parameter(self, name: str, longest: int = 80) -> str:
         """Return a parameter of the address, cut where it is too long."""
-        return self.request.query_params.get(name, "").strip()[:longest]
+        return wellformed(self.request.query_params.get(name, "")).strip()[:longest]
 
     def text(self, name: str) -> str:
         """Return the words of a field of the form."""
@@ -205,7 +205,6 @@ class RequireRole:
             Problem: it comes from elsewhere, isn't for their role, or their form isn't of their session.
         """
         check_origin(request)
-        check_parameters(request)
         posted = request.method == "POST"
         form = await read_form(request) if posted else {}
         session = await find_session(request)
@@ -246,9 +245,8 @@ async def read_form(request: Request) -> dict[str, str]:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100, errors="replace")
     except ValueError:
         raise Problem("bad_input", "body: is no form in UTF-8") from None
-    check_texts(pairs)
     # A browser sends each line break as two characters.
-    return {name: value.replace("\r\n", "\n") for name, value in pairs}
+    return {wellformed(name): wellformed(value).replace("\r\n", "\n") for name, value in pairs}
 
 
 class Cookies:

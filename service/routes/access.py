@@ -16,7 +16,7 @@ from tribunal.cases.problem import Problem
 from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, KeyRefused, Scope, count_request, find_caller
 from tribunal.service.replica.replica import LOOPBACK, Replica
 from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type
-from tribunal.service.routes.storable import check_json_body, check_parameters
+from tribunal.service.routes.storable import repair_json_body, repair_query
 
 _CALLER = "tribunal.caller"
 PEER = "tribunal.peer"  # in the state of a request: the address that its connection comes from
@@ -149,7 +149,7 @@ class ScraperAccess(Access):
 class KeyFirst(APIRoute):
     """A route that looks who asks before it reads what they send, which FastAPI does the other way round.
 
-    What they send is then held to what both databases take.
+    What neither database takes of it is then repaired.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -160,12 +160,12 @@ class KeyFirst(APIRoute):
         checks = [each.call for each in self.dependant.dependencies if isinstance(each.call, Access)]
 
         async def handle(request: Request) -> Response:
-            check_parameters(request)
+            repair_query(request)
             for check in checks:
                 request.scope[_CALLER] = await check.caller(request)
             media_type = media_type_of(request)
             if is_json_type(media_type) and takes_json:
-                await check_json_body(request)
+                request = await repair_json_body(request)
             if self.body_field is not None and not is_json_type(media_type):
                 raise wrong_type(media_type, JSON_TYPE)
             try:

@@ -12,6 +12,7 @@ from tribunal.cases.author_history import hash_author
 from tribunal.cases.leases import NewCase
 from tribunal.cases.problem import Problem
 from tribunal.graphs import GRAPHS
+from tribunal.models.image_header import FORMATS
 from tribunal.plugins import list_known_names, names
 from tribunal.schema import Record
 from tribunal.service.replica.case_intake import OpenCase
@@ -87,7 +88,7 @@ async def read_judge_request(request: Request) -> JudgeRequest:
 def _describe_body() -> dict[str, Any]:
     """Return the two forms of the body, for OpenAPI, which FastAPI can't tell from a dependency."""
     schema = JudgeRequest.model_json_schema()
-    image = {"type": "string", "format": "binary", "description": "a file: PNG, JPEG, WEBP, GIF or BMP"}
+    image = {"type": "string", "format": "binary", "description": f"a file: {', '.join(FORMATS)}"}
     return {"content": {
         JSON_TYPE: {"schema": schema, "example": {"text": "Good morning!", "graph": "arcade"}},
         FORM_TYPE: {"schema": {**schema, "properties": {**form_fields(schema), "image": image}}},

@@ -22,12 +22,12 @@ from starlette.datastructures import UploadFile
 
 from tribunal.cases.problem import STATUS, Problem
 from tribunal.files import create_file, hash_file
-from tribunal.models.image import FORMATS, MAX_BYTES, MAX_PIXELS
-from tribunal.models.image_header import BrokenHeader, read_header
+from tribunal.models.image import MAX_BYTES, MAX_PIXELS
+from tribunal.models.image_header import FORMATS, BrokenHeader, read_header
 from tribunal.schema import JSON
 from tribunal.service.replica.batch_files import Upload
-from tribunal.service.routes.storable import check_storable, check_texts
-from tribunal.text import one_line, parse_json, wellformed
+from tribunal.service.routes.storable import check_numbers
+from tribunal.text import one_line, parse_json, wellformed, wellformed_json
 
 CASE_ID = "case-0198c5d1f3a1b2c3d4e5f"
 APPEAL_ID = "appeal-0198c5d1f3a1b2c3d4e5f"
@@ -212,14 +212,13 @@ def wrong_type(media_type: str, *accepted: str) -> Problem:
 
 @asynccontextmanager
 async def open_form(request: Request) -> AsyncIterator[tuple[dict[str, str], dict[str, UploadFile]]]:
-    """Give the fields of a multipart body, and its files; raise Problem if one is there twice, or can't be stored."""
+    """Give the fields of a multipart body, and its files; raise Problem if one is there twice."""
     limits: dict[str, Any] = {"max_files": 1, "max_fields": _MAX_FIELDS, "max_part_size": _MAX_FIELD_BYTES}
     async with request.form(**limits) as form:
         if twice := next((name for name in form if len(form.getlist(name)) > 1), None):
             raise Problem("bad_input", f"{twice[:80]}: is there twice")
         files = {name: value for name, value in form.items() if isinstance(value, UploadFile)}
-        fields = {name: value for name, value in form.items() if isinstance(value, str)}
-        check_texts([*fields.items(), *((name, "") for name in files)])
+        fields = {wellformed(name): wellformed(value) for name, value in form.items() if isinstance(value, str)}
         yield fields, files
 
 
@@ -234,10 +233,10 @@ def parse_fields(model: type[Model], fields: Mapping[str, str]) -> Model:
     for name, schema in model.model_json_schema()["properties"].items():
         if name in values and schema.get("type") in ("object", "array"):
             try:
-                values[name] = parse_json(values[name])
+                values[name] = wellformed_json(parse_json(values[name]))
             except ValueError as error:
                 raise Problem("bad_input", f"{name}: is not JSON: {error}") from None
-            check_storable(values[name], name)
+            check_numbers(values[name], name)
     return validate_body(model, values)
 
 

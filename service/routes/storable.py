@@ -1,64 +1,75 @@
-"""Holding what a request brings to what both databases take, before anything is read, stored or paid."""
+"""Repair what both databases can't take of a request, before anything is read, stored or paid.
+
+NUL and half a surrogate pair are replaced by U+FFFD, as at every other door (`tribunal.text.wellformed`), so that an
+author can't make a post unjudgeable; the record of a post tells of it. Numbers that no database takes are refused.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from starlette.requests import Request
+from starlette.types import Message
 
 from tribunal.cases.problem import Problem
-from tribunal.text import one_line, parse_json, wellformed
+from tribunal.text import one_line, parse_json, wellformed, wellformed_json
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # How each begins in JSON. Nearly every body has none, and isn't looked through.
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|NaN|Infinity|[eE]\+?\d{3}|\d{19}")
 _MOST = 2**63  # what an integer of a database may come near to
 _KEPT_HEADERS = ("idempotency-key",)
 
 
-def check_parameters(request: Request) -> None:
-    """Check the address of a request and its headers that are kept; raise Problem as `check_storable`."""
-    check_texts(request.query_params.multi_items())
-    check_texts((name, request.headers.get(name, "")) for name in _KEPT_HEADERS)
+def repair_query(request: Request) -> None:
+    """Repair the query string of a request; raise Problem if a header that is kept holds NUL, as no author's can."""
+    query: bytes = request.scope.get("query_string", b"")
+    request.scope["query_string"] = query.replace(b"%00", b"%EF%BF%BD")
+    for name in _KEPT_HEADERS:
+        if "\0" in request.headers.get(name, ""):
+            raise _problem(name, "holds U+0000, which no database takes; leave it out")
 
 
-async def check_json_body(request: Request) -> None:
-    """Check a body of JSON; raise Problem as `check_storable`. One that isn't JSON is left to the route."""
+async def repair_json_body(request: Request) -> Request:
+    """Return a request whose body of JSON is repaired; one that isn't JSON is left to the route.
+
+    Raises:
+        Problem: as `check_numbers`.
+    """
     body = await request.body()
-    if _SUSPECT.search(body):
-        try:
-            content = parse_json(body)
-        except ValueError:
-            return
-        check_storable(content)
+    if not _SUSPECT.search(body):
+        return request
+    try:
+        content = parse_json(body)
+    except ValueError:
+        return request
+    check_numbers(content)
+    repaired = json.dumps(wellformed_json(content)).encode()
+    is_sent = False
+
+    async def receive() -> Message:
+        nonlocal is_sent
+        if is_sent:
+            return await request.receive()
+        is_sent = True
+        return {"type": "http.request", "body": repaired, "more_body": False}
+
+    return Request(request.scope, receive)
 
 
-def check_texts(named: Iterable[tuple[str, str]]) -> None:
-    """Check texts, each with its name; raise Problem as `check_storable`."""
-    for name, value in named:
-        check_storable(name)
-        check_storable(value, name)
-
-
-def check_storable(value: Any, field: str = "") -> None:
+def check_numbers(value: Any, field: str = "") -> None:
     """Check a value as JSON has it, with all that is in it.
 
     Raises:
-        Problem: a text holds NUL or half of a surrogate pair, or a number is none or too large; with the field's name.
+        Problem: a number is none or too large; with the field's name.
     """
     pending = [(field, value)]
     while pending:
         name, each = pending.pop()
-        if isinstance(each, str):
-            if found := _UNSTORABLE.search(each):
-                raise _problem(name, f"holds U+{ord(found[0]):04X}, which no database takes; leave it out")
-        elif isinstance(each, dict):
-            for key, held in each.items():
-                inside = f"{name}.{key}" if name else key
-                pending += [(inside, key), (inside, held)]
+        if isinstance(each, dict):
+            pending += [(f"{name}.{key}" if name else key, held) for key, held in each.items()]
         elif isinstance(each, list):
             pending += [(f"{name}.{place}", held) for place, held in enumerate(each)]
         elif isinstance(each, float) and not math.isfinite(each):

@@ -44,7 +44,14 @@ def nothing_kept() -> None:
 
 @pytest.mark.parametrize(
     ("format", "mime"),
-    [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp"), ("GIF", "image/gif"), ("BMP", "image/bmp")],
+    [
+        ("PNG", "image/png"),
+        ("JPEG", "image/jpeg"),
+        ("WEBP", "image/webp"),
+        ("GIF", "image/gif"),
+        ("BMP", "image/bmp"),
+        ("AVIF", "image/avif"),
+    ],
 )
 async def test_what_is_taken(format: str, mime: str, tmp_path: Path) -> None:
     raw = drawn(format)
@@ -81,8 +88,6 @@ async def test_every_mode_can_be_sent(mode: str, tmp_path: Path) -> None:
     file.write_bytes(drawn("JPEG" if mode == "CMYK" else "PNG", mode=mode, colour=0))
     seen = sent((await load_picture(str(file), 1024)).data_uri)
     assert seen.mode == "RGB"
-    if mode in ("RGBA", "LA"):
-        assert min(_rgb(seen)) > 250  # what can be seen through stands on white
 
 
 async def test_sixteen_bits_keep_their_greys(tmp_path: Path) -> None:
@@ -93,12 +98,6 @@ async def test_sixteen_bits_keep_their_greys(tmp_path: Path) -> None:
     greys = [seen.getpixel((place, 1)) for place in range(4)]
     assert abs(int(greys[1]) - 78) < 12  # type: ignore[arg-type]
     assert abs(int(greys[2]) - 156) < 12  # type: ignore[arg-type]
-
-
-def _rgb(seen: Pillow.Image) -> tuple[int, int, int]:
-    found = seen.getpixel((3, 3))
-    assert isinstance(found, tuple)
-    return found[0], found[1], found[2]
 
 
 def _png(width: int, height: int, rows: bytes, depth: int = 8, colour: int = 2) -> bytes:
@@ -116,29 +115,19 @@ async def test_a_phone_s_jpeg_with_a_second_picture_behind_it_is_a_still_image()
     assert (await store_picture("phone.jpg", None, out.getvalue())).image.mime == "image/jpeg"
 
 
-def _animated(format: str) -> bytes:
-    frames = [Pillow.new("RGB", (20, 20), colour) for colour in ("red", "blue", "green")]
-    out = io.BytesIO()
-    frames[0].save(out, format, save_all=True, append_images=frames[1:])
-    return out.getvalue()
-
-
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
         (b"", "is empty"),
-        (b"not an image at all", "is not an image of a known format; give BMP, GIF, JPEG, PNG, WEBP"),
+        (b"not an image at all", "is not an image of a known format; give AVIF, BMP, GIF, HEIF, JPEG, PNG, WEBP"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is not an image of a known format"),
         (drawn(size=(200, 200))[:150], "can't be read whole"),
         (drawn("JPEG", size=(200, 200))[:600], "can't be read whole"),
         (drawn()[:20], "can't be read whole: its header is cut; save it again as PNG or JPEG"),
-        (_animated("GIF"), "is animated; give the frame that matters"),
-        (_animated("PNG"), "is animated"),
-        (_animated("WEBP"), "is animated"),
         (_png(8000, 7000, b""), "8000 × 7000 is over 50 million pixels; scale it down"),
         (_png(60_000, 60_000, b""), "image: x.png: "),
     ],
-    ids=["empty", "text", "svg", "cut png", "cut jpeg", "cut header", "gif", "apng", "webp", "large", "bomb"],
+    ids=["empty", "text", "svg", "cut png", "cut jpeg", "cut header", "large", "bomb"],
 )
 async def test_what_is_refused(raw: bytes, says: str) -> None:
     with pytest.raises(BadInput) as caught:
@@ -226,7 +215,7 @@ async def test_memory_stays_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "AVIF"])
 async def test_bytes_that_were_flipped_are_read_or_refused(format: str, tmp_path: Path) -> None:
     draw = random.Random(7)
     whole = drawn(format, size=(30, 30), exif=_exif())

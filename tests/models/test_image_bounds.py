@@ -182,9 +182,10 @@ def _save_as(format: str, **how: object) -> Callable[[], bytes]:
     [
         _save_as("PNG"), _save_as("GIF"), _save_as("BMP"), _save_as("WEBP"), _save_as("WEBP", lossless=True),
         _save_as("WEBP", exif=_exif()), _save_as("JPEG"), _save_as("JPEG", progressive=True),
-        _save_as("JPEG", exif=_exif()),
+        _save_as("JPEG", exif=_exif()), _save_as("AVIF"), _save_as("AVIF", exif=_exif()),
     ],
-    ids=["png", "gif", "bmp", "webp", "webp lossless", "webp extended", "jpeg", "jpeg progressive", "jpeg with exif"],
+    ids=["png", "gif", "bmp", "webp", "webp lossless", "webp extended", "jpeg", "jpeg progressive", "jpeg with exif",
+         "avif", "avif with exif"],
 )  # fmt: skip
 def test_a_header_says_format_and_size(made: Callable[[], bytes]) -> None:
     raw = made()

@@ -17,6 +17,7 @@ from tribunal.cases.decision_effects import own_secret
 from tribunal.schema import Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, decisions
+from tribunal.text import wellformed
 
 
 class AuthorHistory(Frozen):
@@ -30,7 +31,7 @@ class AuthorHistory(Frozen):
 async def load_author_hash(store: Store) -> Callable[[str], str]:
     """Return what hashes an author's id in this database. The id itself is kept nowhere."""
     key = (await own_secret(store, "authors")).encode()
-    return lambda author: hmac.new(key, author.strip().encode(), hashlib.sha256).hexdigest()
+    return lambda author: hmac.new(key, wellformed(author).strip().encode(), hashlib.sha256).hexdigest()
 
 
 async def hash_author(store: Store, author: str | None) -> str | None:

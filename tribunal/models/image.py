@@ -15,6 +15,7 @@ import re
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from urllib.parse import unquote_to_bytes
@@ -23,7 +24,7 @@ from tribunal import trust
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
-from tribunal.models.image_header import BrokenHeader, ImageHeader, read_header
+from tribunal.models.image_header import FORMATS, BrokenHeader, ImageHeader, read_header
 from tribunal.sandbox import SandboxPool, WorkerLate
 from tribunal.schema import JSON, Image
 from tribunal.workers import WorkerDied
@@ -33,7 +34,6 @@ MAX_PIXELS = 50_000_000
 PROCESSES = 2
 MEMORY = 2**30
 SECONDS = 20.0
-FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
 _KEPT = 64
 
 _DATA_URI = re.compile(r"^data:(?P<mime>[\w.+/-]*)(?P<rest>(?:;[^,;]*)*),", re.ASCII)
@@ -46,6 +46,7 @@ class Picture:
     image: Image
     data_uri: str
     sha256: str  # of the bytes that are sent
+    notes: tuple[str, ...] = ()  # how it differs from the image that was given; for the record
 
 
 _pictures: OrderedDict[tuple[str, int], Picture] = OrderedDict()
@@ -61,8 +62,8 @@ async def load_picture(ref: str, edge: int, *, sha256: str | None = None) -> Pic
         sha256: what the bytes must hash to, where the case already knows them.
 
     Raises:
-        BadInput: it can't be read, isn't an image of a known format, is too large, moves, or has changed; or it is a
-            file of the machine, and this is a server whose operator hasn't allowed it (`tribunal.trust`).
+        BadInput: it can't be read, isn't an image of a known format, is too large, or has changed; or it is a file of
+            the machine, and this is a server whose operator hasn't allowed it (`tribunal.trust`).
     """
     if sha256 and (kept := _cached_picture(sha256, edge)):
         return kept
@@ -173,6 +174,7 @@ async def _make_picture(raw: bytes, digest: str, ref: str, edge: int | None) -> 
         image=_image_from_answer(answer, found, digest, ref),
         data_uri=f"data:image/jpeg;base64,{base64.b64encode(sent).decode()}",
         sha256=_sha256(sent),
+        notes=tuple(f"image: {note}" for note in answer["notes"]),
     )
     if edge is not None:
         with _lock:
@@ -198,6 +200,11 @@ def _checked_header(raw: bytes, ref: str) -> ImageHeader:
         raise _unreadable_image(ref, str(error)) from error
     if found is None:
         raise _unknown_format(ref)
+    if found.format == "HEIF" and find_spec("pillow_heif") is None:
+        raise BadInput(
+            f"image: {_short_ref(ref)}: is HEIC, which needs the package pillow-heif; install it with `pip install "
+            "pillow-heif`, or save the image as PNG or JPEG"
+        )
     if found.pixels > MAX_PIXELS:
         raise BadInput(
             f"image: {_short_ref(ref)}: {found.width} × {found.height} is over {MAX_PIXELS // 10**6} million pixels; "
@@ -209,8 +216,6 @@ def _checked_header(raw: bytes, ref: str) -> ImageHeader:
 def _image_from_answer(answer: JSON, found: ImageHeader, digest: str, ref: str) -> Image:
     """Return the image that a decoding process describes."""
     match answer.get("wrong"):
-        case "animated":
-            raise BadInput(f"image: {_short_ref(ref)}: is animated; give the frame that matters as a still image")
         case "unknown":
             raise _unknown_format(ref)
         case "broken":

@@ -9,6 +9,16 @@ import re
 import struct
 from typing import NamedTuple
 
+FORMATS = {
+    "PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp",
+    "AVIF": "image/avif", "HEIF": "image/heic",
+}  # fmt: skip
+"""The formats that are taken, by Pillow's names, and their media types."""
+
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "PNG", b"GIF87a": "GIF", b"GIF89a": "GIF", b"BM": "BMP", b"\xff\xd8\xff": "JPEG",
+}  # fmt: skip
+
 
 class ImageHeader(NamedTuple):
     """Format, by Pillow's name for it, and size in pixels."""
@@ -34,7 +44,8 @@ def read_header(raw: bytes) -> ImageHeader | None:
         BrokenHeader: the header is cut or makes no sense.
     """
     try:
-        found = _detect_format(raw)
+        format = detect_format(raw)
+        found = ImageHeader(format, *_size_of(raw, format)) if format else None
     except (struct.error, IndexError) as error:
         raise BrokenHeader("its header is cut") from error
     if found and (found.width <= 0 or found.height <= 0):
@@ -42,18 +53,51 @@ def read_header(raw: bytes) -> ImageHeader | None:
     return found
 
 
-def _detect_format(raw: bytes) -> ImageHeader | None:
-    if raw.startswith(b"\x89PNG\r\n\x1a\n"):
-        return ImageHeader("PNG", *struct.unpack_from(">II", raw, 16))
-    if raw.startswith((b"GIF87a", b"GIF89a")):
-        return ImageHeader("GIF", *struct.unpack_from("<HH", raw, 6))
-    if raw.startswith(b"BM"):
-        return ImageHeader("BMP", *_bitmap_size(raw))
+def detect_format(raw: bytes) -> str | None:
+    """Return the format that the first 256 bytes of an image say, by Pillow's name; None for an unknown one."""
     if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
-        return ImageHeader("WEBP", *_webp_size(raw))
-    if raw.startswith(b"\xff\xd8\xff"):
-        return ImageHeader("JPEG", *_jpeg_size(raw))
-    return None
+        return "WEBP"
+    if raw[4:8] == b"ftyp":
+        return _format_of_brands(raw)
+    return next((format for signature, format in _SIGNATURES.items() if raw.startswith(signature)), None)
+
+
+def _size_of(raw: bytes, format: str) -> tuple[int, int]:
+    match format:
+        case "PNG":
+            width, height = struct.unpack_from(">II", raw, 16)
+        case "GIF":
+            width, height = struct.unpack_from("<HH", raw, 6)
+        case "BMP":
+            width, height = _bitmap_size(raw)
+        case "WEBP":
+            width, height = _webp_size(raw)
+        case "JPEG":
+            width, height = _jpeg_size(raw)
+        case _:
+            width, height = _largest_extent(raw)
+    return width, height
+
+
+_AVIF_BRANDS = frozenset({b"avif", b"avis"})
+_HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
+_EXTENT = re.compile(rb"\0\0\0\x14ispe\0\0\0\0(.{8})", re.DOTALL)
+
+
+def _format_of_brands(raw: bytes) -> str | None:
+    """Return the format of an ISO media file: AVIF, HEIF, or None for any other, such as a film."""
+    length = int.from_bytes(raw[:4])
+    names = raw[8:12] + raw[16 : min(length, 256)]
+    brands = {names[at : at + 4] for at in range(0, len(names), 4)}
+    return "AVIF" if brands & _AVIF_BRANDS else "HEIF" if brands & _HEIF_BRANDS else None
+
+
+def _largest_extent(raw: bytes) -> tuple[int, int]:
+    """Return the size of the largest picture in an ISO media file: the image itself, beside its tiles and previews."""
+    sizes = [struct.unpack(">II", found[1]) for found in _EXTENT.finditer(raw, 0, _MOST_HEADER)]
+    if not sizes:
+        raise BrokenHeader("it has no size before its pixels")
+    return max(sizes, key=lambda size: size[0] * size[1])
 
 
 def _bitmap_size(raw: bytes) -> tuple[int, int]:
@@ -75,6 +119,7 @@ def _webp_size(raw: bytes) -> tuple[int, int]:
     raise BrokenHeader("its first part is none of WebP's")
 
 
+_MOST_HEADER = 1024 * 1024  # bytes before the pixels of an ISO media file
 _MARKER = re.compile(rb"\xff([^\x00\xff])")
 _SIZED = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # the start of a frame, of whichever kind
 _BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # those that have no length

@@ -24,7 +24,7 @@ from tribunal.prompts.policy import Policy
 from tribunal.prompts.sets import PromptSet, shipped_prompts
 from tribunal.prompts.variables import POLICY_WORDS
 from tribunal.schema import JSON, Post, Scheme
-from tribunal.text import TooDeep, parse_json, wellformed
+from tribunal.text import TooDeep, parse_json, wellformed_json
 
 Filled = TypeVar("Filled", bound=BaseModel)
 
@@ -304,7 +304,7 @@ def read_answer(
             found, form = names.rename_answer(said, found), leave_open(form, names.open, names.items)
         objects = [value for value in found if isinstance(value, dict)]
         if "\\u" in said:  # half a pair may be named by its number
-            objects = [_make_wellformed(value) for value in objects]
+            objects = wellformed_json(objects)
     except (TooDeep, RecursionError):
         raise UnreadableAnswer("the answer was nested too deeply") from None
     if not objects:
@@ -341,16 +341,6 @@ def strip_thinking(text: str, *, post: str = "") -> str:
 def is_unended_thinking(text: str) -> bool:
     """Return whether an answer is thinking that never ended, and no more."""
     return bool(_BEGIN_OF_THINKING.match(text)) and not _END_OF_THINKING.search(text)
-
-
-def _make_wellformed(value: Any) -> Any:
-    if isinstance(value, str):
-        return wellformed(value)
-    if isinstance(value, list):
-        return [_make_wellformed(part) for part in value]
-    if isinstance(value, dict):
-        return {wellformed(name): _make_wellformed(part) for name, part in value.items()}
-    return value
 
 
 def _describe_errors(error: ValidationError, *, with_values: bool = True) -> str:

@@ -22,6 +22,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from tribunal.models.image_header import FORMATS, detect_format
 from tribunal.retrievers.web.fetch import FetchFailed, FetchLimits, FetchRefused, HostLocks, NetworkClock
 from tribunal.retrievers.web.fetch.robots import RobotsCache
 from tribunal.retrievers.web.fetch.target import (
@@ -40,14 +41,10 @@ if TYPE_CHECKING:
 
 
 PAGES = frozenset({"text/html", "application/xhtml+xml", "text/plain", "application/pdf"})
-IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+IMAGES = frozenset(FORMATS.values()) - {"image/bmp"}  # two letters are no proof of a type
 
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
     (b"PK\x03\x04", "application/zip"),
     (b"\x1f\x8b", "application/gzip"),
     (b"\x7fELF", "application/x-elf"),
@@ -58,7 +55,8 @@ def parse_content_type(content_type: str) -> tuple[str, str | None]:
     """Return the media type and the charset that a Content-Type names, in lower case."""
     named = _CHARSET.search(content_type)
     kind = content_type.partition(";")[0].strip().lower()
-    return kind.replace("image/jpg", "image/jpeg"), named[1].lower() if named else None
+    kind = {"image/jpg": "image/jpeg", "image/heif": "image/heic"}.get(kind, kind)
+    return kind, named[1].lower() if named else None
 
 
 def check_content_type(declared: str, charset: str | None, body: bytes, accept: frozenset[str], url: str) -> str:
@@ -69,8 +67,8 @@ def check_content_type(declared: str, charset: str | None, body: bytes, accept: 
     """
     head = body[:1024]
     seen = next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
-    if seen is None and head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        seen = "image/webp"
+    if seen is None and (picture := FORMATS.get(detect_format(head) or "")) in IMAGES:
+        seen = picture
     if seen is None and b"%PDF-" in head and (declared == "application/pdf" or head.startswith(b"%PDF-")):
         seen = "application/pdf"
     if declared in IMAGES and seen in IMAGES & accept:

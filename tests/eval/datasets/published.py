@@ -29,9 +29,12 @@ def written(path: Path, value: object) -> Path:
     return path
 
 
-def posts(name: str, data: Path, split: str | None = None) -> list[Sample]:
+BLIND = {"image": ""}  # the columns with which the posts are their texts
+
+
+def posts(name: str, data: Path, split: str | None = None, columns: Mapping[str, str] | None = None) -> list[Sample]:
     """The posts of a set."""
-    return list(open_dataset(name, data, split=split))
+    return list(open_dataset(name, data, split=split, columns=columns))
 
 
 def labels(found: list[Sample]) -> list[tuple[str, int, bool]]:

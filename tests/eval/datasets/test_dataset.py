@@ -79,7 +79,7 @@ def test_a_file_may_be_given_and_tells_its_split_by_its_name(tmp_path: Path) -> 
     (tmp_path / "test_unseen.jsonl").rename(tmp_path / "mine.jsonl")
     with pytest.raises(BadInput, match=r"mine\.jsonl: is not a file of fhm by its name"):
         open_dataset("fhm", tmp_path / "mine.jsonl")
-    assert len(posts("fhm", tmp_path / "mine.jsonl", split="dev")) == 1
+    assert len(posts("fhm", tmp_path / "mine.jsonl", split="dev", columns={"image": ""})) == 1
 
 
 def test_the_data_folder_of_a_repository_is_looked_into(tmp_path: Path) -> None:
@@ -116,6 +116,7 @@ def test_a_wrong_file_is_named_with_its_row(tmp_path: Path, content: bytes, said
 
 def test_rows_without_text_or_label_are_left_out_and_counted(tmp_path: Path) -> None:
     memes(tmp_path, meme(1), meme(2, text="  ", img=None), meme(3, label=None), meme(4, label=""), meme(5, img=None))
+    picture(tmp_path, "img/1.png")
     opened = open_dataset("fhm", tmp_path)
     for _ in range(2):  # counted anew each time
         assert [post.id for post in opened] == ["1", "5"]
@@ -139,7 +140,7 @@ def test_images_lie_beside_the_file_or_its_folder(tmp_path: Path) -> None:
         assert posts("fhm", given)[0].image == str(tmp_path / "img" / "1.png"), given
 
 
-@pytest.mark.parametrize("ref", ["../../etc/passwd", "/etc/passwd", "img/../../secret.png", ".."])
+@pytest.mark.parametrize("ref", ["../../etc/passwd", "img/../../secret.png", ".."])
 def test_an_image_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, ref: str) -> None:
     (tmp_path / "set").mkdir()
     picture(tmp_path, "secret.png", "set/img/1.png")
@@ -148,11 +149,11 @@ def test_an_image_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, r
         posts("fhm", tmp_path / "set")
 
 
-@pytest.mark.parametrize("ref", ["img/" + "x" * 5000, "img/a\0b.png", ".", "https://example.org/a.png"])
+@pytest.mark.parametrize("ref", ["img/" + "x" * 5000, "img/a\0b.png", ".", "/etc/passwd", "https://example.org/a.png"])
 def test_an_image_path_that_no_file_can_have_is_a_missing_one(tmp_path: Path, ref: str) -> None:
     memes(tmp_path, meme(1), meme(2, img=ref))
     picture(tmp_path, "img/1.png")
-    with pytest.raises(BadInput, match="1 of its images are missing"):
+    with pytest.raises(BadInput, match="1 of its 2 images are missing"):
         posts("fhm", tmp_path)
 
 

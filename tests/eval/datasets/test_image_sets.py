@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.datasets.published import labels, posts, shared, written
+from tests.eval.datasets.published import BLIND, labels, posts, shared, written
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Gold, open_dataset
 from tribunal.eval.datasets.published import DIFFICULTY
@@ -31,7 +31,7 @@ def hvli(text: object, image: object, final: object, **changed: object) -> dict[
 def test_hvli_keeps_pattern_and_difficulty_of_its_three_labels(tmp_path: Path) -> None:
     made = {pattern: [int(digit) * 5 for digit in pattern] for pattern in DIFFICULTY}
     written(tmp_path / "test_set.json", {name: hvli(*values) for name, values in made.items()})
-    found = posts("h-vli", tmp_path)
+    found = posts("h-vli", tmp_path, columns=BLIND)
     assert {post.id: post.fields["smi_pattern"] for post in found} == {pattern: pattern for pattern in DIFFICULTY}
     assert {post.id: post.fields["difficulty"] for post in found} == {
         "000": "Easy", "011": "Easy", "101": "Easy", "111": "Easy", "100": "Normal", "010": "Normal", "001": "Hard",
@@ -44,7 +44,7 @@ def test_hvli_labels_are_the_six_categories(tmp_path: Path) -> None:
     names = ("NotHate", "Racist", "Sexist", "Homophobic", "Religious", "OtherHate")
     made = {str(label): hvli(0, 0, label) for label in range(6)} | {"own": hvli(0, 0, 3, final_label_str="Homophobe")}
     written(tmp_path / "train_set.json", made)
-    *found, own = (post.gold for post in posts("h-vli", tmp_path, "train"))
+    *found, own = (post.gold for post in posts("h-vli", tmp_path, "train", columns=BLIND))
     assert found == [Gold(label=n, scheme="fine", positive=n > 0, name=name) for n, name in enumerate(names)]
     assert own == found[3]  # one word for it, whatever the file calls it
 
@@ -73,7 +73,7 @@ def test_hvli_of_another_form_is_refused(tmp_path: Path, content: object, said: 
 def test_the_real_hvli_agrees_with_its_own_type_and_difficulty() -> None:
     file = shared("h-vli/train_set.json")
     raw = json.loads(file.read_text("utf-8"))
-    found = posts("h-vli", file)
+    found = posts("h-vli", file, columns=BLIND)
     assert len(found) == 4391
     for post in found:
         assert post.fields["smi_pattern"] == raw[post.id]["type"]
@@ -117,7 +117,7 @@ def mmhs(*votes: object, text: str = "a tweet") -> dict[str, object]:
 def test_mmhs_is_hate_where_most_of_its_annotators_say_so(tmp_path: Path) -> None:
     votes = {"1": (0, 0, 0), "2": (0, 0, 5), "3": (1, 1, 0), "4": (1, 2, 0), "5": (4, 4, 4), "6": (1, 0)}
     written(tmp_path / "MMHS150K_GT.json", {name: mmhs(*given) for name, given in votes.items()})
-    found = posts("mmhs150k", tmp_path, "all")
+    found = posts("mmhs150k", tmp_path, "all", columns=BLIND)
     assert [post.gold.positive for post in found if post.gold] == [False, False, True, True, True, False]
     assert [post.fields["category"] for post in found] == ["NotHate", "NotHate", "Racist", None, "Religious", None]
     assert found[3].fields["votes"] == ["Racist", "Sexist", "NotHate"]
@@ -142,9 +142,11 @@ def test_mmhs_posts_have_the_words_that_were_read_in_their_image(tmp_path: Path)
     written(tmp_path / "MMHS150K_GT.json", {str(number): mmhs(0, 0, 0, text="look") for number in range(4)})
     for number, words in ((0, "NO TEA\nNO CAKE \n"), (1, ""), (2, None)):
         written(tmp_path / f"img_txt/{number}.json", {"img_text": words})
-    found = posts("mmhs150k", tmp_path, "all")
+    found = posts("mmhs150k", tmp_path, "all", columns=BLIND)
     assert [post.text for post in found] == ["look\n\nText in the image: NO TEA NO CAKE", "look", "look", "look"]
-    with_words, without = (open_dataset("mmhs150k", tmp_path, split="all", extras=each) for each in (True, False))
+    with_words, without = (
+        open_dataset("mmhs150k", tmp_path, split="all", extras=each, columns=BLIND) for each in (True, False)
+    )
     assert [post.text for post in without] == ["look"] * 4
     assert with_words.fingerprint != without.fingerprint
     (tmp_path / "img_txt/3.json").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n")

@@ -51,7 +51,8 @@ def held(run: Path) -> dict[str, Any]:
 def test_some_missing_images_are_an_error_that_names_the_way_out(tmp_path: Path) -> None:
     done = evaluated(memes(tmp_path / "set", 6, there=2, pointers=1), tmp_path / "run")
     assert done.exit_code == 2
-    assert "fhm: 4 of its images are missing: " in done.stderr
+    assert "fhm: 4 of its 6 images are missing from " in done.stderr
+    assert "'img/2.png', 'img/3.png', 'img/4.png', …" in done.stderr
     assert "(1 are Git LFS pointers: run `git lfs pull` there)" in done.stderr
     assert "leave their posts out with --skip-missing-images" in done.stderr
 
@@ -84,14 +85,15 @@ def test_posts_without_their_image_are_left_out_and_counted_everywhere(tmp_path:
     assert (changed.exit_code, "images left_out: then 4, now 3" in changed.stderr) == (2, True)
 
 
-def test_where_no_image_is_there_texts_stand_alone_or_nothing_is_left(tmp_path: Path) -> None:
+def test_where_no_image_is_there_texts_are_judged_only_if_asked_for(tmp_path: Path) -> None:
     data = memes(tmp_path / "set", 3, there=0, pointers=2)
-    opened = open_dataset("fhm", data)
-    assert [(post.image, post.image_missing) for post in opened] == [(None, True)] * 3
-    assert opened.warnings == [
-        f"fhm: none of its 3 images is in {data} (2 are Git LFS pointers: run `git lfs pull` there): the posts are "
-        "judged by their text alone"
-    ]
+    refused = evaluated(data, tmp_path / "run")
+    assert refused.exit_code == 2
+    for fact in ("3 of its 3 images", "'img/0.png'", "2 are Git LFS pointers", "--columns image="):
+        assert fact in refused.stderr
+    assert evaluated(data, tmp_path / "run", "--columns", "image=").exit_code == 0
+    assert held(tmp_path / "run")["images"] == {"named": 3, "here": 0}
+    assert held(tmp_path / "run")["data"]["columns"] == {"image": ""}
     with pytest.raises(BadInput, match=r"there is no post in .*dev\.jsonl \(fhm: 3 posts were left out, since their"):
         choose_samples(open_dataset("fhm", data, skip_missing_images=True))
 

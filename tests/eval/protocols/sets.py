@@ -88,6 +88,9 @@ def _mv_debate(folder: Path) -> None:
         folder / "mmsd/text_json_clean/test.json",
         [{"image_id": n, "text": "so sunny", "label": n % 2} for n in range(600)],
     )
+    (folder / "mmsd/dataset_image").mkdir()
+    for number in range(600):
+        (folder / f"mmsd/dataset_image/{number}.jpg").write_bytes(b"x")
     for label in ("fake", "real"):
         rows = [{"id": f"{label}-{n}", "news_url": "", "title": f"title {n}"} for n in range(300)]
         table(folder / f"gossipcop/gossipcop_{label}.csv", rows)

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
-from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.tables import COLUMNS
 
 
@@ -83,11 +82,13 @@ def test_an_image_that_is_missing_is_its_own_row_s_failure(tmp_path: Path) -> No
     assert [row["image"] for row in rows] == ["here.png", "gone.png", "../out.png", "", "gone.png"]
     assert sorted(said) == [1, 2, 4]
     assert (said[1][:28], "lies outside" in said[2]) == ("image: gone.png: isn't in /t", True)
-    # Where none is there, the posts are their texts, as before.
+    # Where none is there, posts are judged by their texts only if that is asked for.
     posts.write_text("text,image\nhello,gone.png\n,gone.png\n")
-    warned: list[str] = []
-    assert list(failed(decided(posts, tmp_path / "texts.csv", options=RunOptions(warn=warned.append)))) == [1]
-    assert "none of its 2 images is in" in warned[0]
+    with pytest.raises(
+        BadInput, match=r"2 of its 2 images \(column 'image'\) are missing .*'gone.png'.*--columns image="
+    ):
+        decided(posts, tmp_path / "texts.csv")
+    assert list(failed(decided(posts, tmp_path / "texts.csv", columns={"image": ""}))) == [1]
 
 
 def test_parquet_keeps_its_types_and_its_order(tmp_path: Path) -> None:
