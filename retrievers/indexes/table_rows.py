@@ -338,7 +338,8 @@ def _read_delimited(
         delimiter = delimiter or _detect_delimiter(table, lines)
         try:
             reader = csv.DictReader(lines, delimiter=delimiter, strict=strict)
-            if ragged and (twice := [name for name, count in Counter(reader.fieldnames or ()).items() if count > 1]):
+            names = reader.fieldnames or ()
+            if ragged and (twice := [name for name, count in Counter(names).items() if count > 1]):
                 raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
             while True:
                 lines.start_row()
@@ -349,8 +350,8 @@ def _read_delimited(
                     cells[EXTRA] = extra
                 elif extra:
                     raise BadInput(
-                        f"file {table}: line {reader.line_num}: more cells than the {len(reader.fieldnames or ())} "
-                        f"columns; put a cell that holds {delimiter!r} into double quotes"
+                        f"file {table}: line {reader.line_num}: more cells than the {len(names)} columns; "
+                        f" put a cell that holds {delimiter!r} into double quotes"
                     )
                 yield cells
         except (csv.Error, TypeError) as error:  # TypeError: the delimiter can't be one
