@@ -37,6 +37,7 @@ def export(
     balance: Annotated[
         str | None, typer.Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
     ] = None,
+    encoding: shared.Encoding = None,
     annotators: Annotated[int, typer.Option(min=1, help="How many people label each post.")] = 3,
     policy: Annotated[
         str,
@@ -64,6 +65,8 @@ def export(
 
     if inline_images and image_prefix is not None:
         raise BadInput("image_prefix: stands before the name of a copy; leave --inline-images out, or it")
+    if encoding:
+        posts["columns"]["encoding"] = encoding
     wanted = AnnotationRequest(
         data=data,
         dataset=dataset,

@@ -58,6 +58,7 @@ def compare(
             help="Compare a prompt set: a folder, or shipped. Give it again for each.",
         ),
     ] = None,
+    encoding: shared.Encoding = None,
     log: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Compare what another system did: CSV, TSV, JSONL, JSON or Parquet."),
@@ -124,6 +125,9 @@ def compare(
     from tribunal.eval.experiments.estimate import CallPace, estimate_runs
 
     columns = parse_pairs(log_column, "log-column", "ROLE=NAME")
+    if encoding:
+        posts["columns"]["encoding"] = encoding
+        columns |= {"encoding": encoding} if log is not None else {}
     settings = parse_settings([*(set_ or []), *([f"model={model}"] if model else [])])
     entries = read_entries(
         setups,

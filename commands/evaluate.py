@@ -164,6 +164,7 @@ def batch(
             "kept case has a hash).",
         ),
     ] = None,
+    encoding: shared.Encoding = None,
     in_flight: shared.InFlight = 16,
     retry: shared.Retry = None,
     prices: shared.PriceTable = None,
@@ -190,6 +191,7 @@ def batch(
     kept = keep_options("batch", keep, keep_text, review=bool(settings.get("review")), database=database)
     if kept is None and any(each.startswith("author=") for each in columns or ()):
         raise BadInput("columns: author: is noted with kept cases alone; give --keep or --review, or leave it out")
+    roles = parse_pairs(columns, "columns", "ROLE=NAME", blank=True) | ({"encoding": encoding} if encoding else {})
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
     with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
         tally = run_batch(
@@ -198,7 +200,7 @@ def batch(
             options,
             graph=graph,
             settings=settings,
-            columns=parse_pairs(columns, "columns", "ROLE=NAME", blank=True),
+            columns=roles,
             keep=kept,
             run_folder=run_folder,
         )

@@ -10,7 +10,7 @@ import typer
 
 from tribunal.commands.completing import precedent_names
 from tribunal.commands.printing import print_template
-from tribunal.commands.shared_options import AsJson, Database
+from tribunal.commands.shared_options import AsJson, Database, Encoding
 from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 
@@ -53,6 +53,7 @@ def build(
     out: Annotated[
         Path | None, typer.Option(help="The folder for the store's own folder; left out: the data folder's.")
     ] = None,
+    encoding: Encoding = None,
     replace: Annotated[
         bool,
         typer.Option("--replace", help="Overwrite a store of this name that holds something else, or is damaged."),
@@ -64,7 +65,7 @@ def build(
 
     New cases come, erased ones leave. Only what is new is embedded.
     """
-    built = asyncio.run(_build(name, source, embedding, out, replace, database))
+    built = asyncio.run(_build(name, source, embedding, out, replace, database, encoding))
     if as_json:
         say_json({**built.manifest.dump(), "added": built.added, "gone": built.removed, "folder": str(built.folder)})
         return
@@ -72,7 +73,13 @@ def build(
 
 
 async def _build(
-    name: str, given: list[str] | None, embedding: str | None, out: Path | None, replace: bool, database: str | None
+    name: str,
+    given: list[str] | None,
+    embedding: str | None,
+    out: Path | None,
+    replace: bool,
+    database: str | None,
+    encoding: str | None,
 ) -> StoreBuild:
     """Build a store from the sources given; None: from those that it was built from before."""
     from tribunal.retrievers.precedents.building import build_store
@@ -81,7 +88,7 @@ async def _build(
     sources: list[CaseSource] = []
     left_out = 0
     for each in await asyncio.to_thread(_sources, name, given, out):
-        cases, note = await _read(each, database)
+        cases, note = await _read(each, database, encoding or "utf-8")
         left_out += note.cases - len(cases)
         taken += cases
         sources.append(note)
@@ -105,7 +112,7 @@ def _sources(name: str, given: list[str] | None, out: Path | None) -> list[str]:
     return ["database"]
 
 
-async def _read(source: str, database: str | None) -> tuple[list[DecidedCase], CaseSource]:
+async def _read(source: str, database: str | None, encoding: str) -> tuple[list[DecidedCase], CaseSource]:
     """Return the cases of a source, and a note of how many it holds, those that give none included."""
     from tribunal.retrievers.precedents.store import CaseSource
 
@@ -123,7 +130,7 @@ async def _read(source: str, database: str | None) -> tuple[list[DecidedCase], C
     else:
         from tribunal.retrievers.precedents.store import read_decided_cases
 
-        found = await asyncio.to_thread(lambda: list(read_decided_cases(Path(source).expanduser())))
+        found = await asyncio.to_thread(lambda: list(read_decided_cases(Path(source).expanduser(), encoding)))
         note = CaseSource(kind="file", name=Path(source).name[-255:], cases=len(found))
     return [each for each in found if each is not None], note
 

@@ -109,9 +109,13 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ROLE=NAME",
-        help="Of a table: the column of text, id, label, image, language, earlier, group, split. Of any set: image= "
-        "judges posts by their text alone.",
+        help="Of a table: the column of text, id, label, image, language, earlier, group, split; or its encoding "
+        "(encoding=cp1252). Of any set: image= judges posts by their text alone.",
     ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of a CSV, TSV or JSON file: its encoding, such as cp1252. Default: UTF-8."),
 ]
 Samples = Annotated[
     int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all, or as many as the paper.")

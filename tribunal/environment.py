@@ -12,6 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,6 @@ _OURS = re.compile(
     r"|\w+_(?:BASE_URL|API_BASE|ENDPOINT|API_VERSION)|(?i:\w+_proxy)"
 )
 _log = logging.getLogger("tribunal")
-_said: set[str] = set()
 
 
 class DotEnv(NamedTuple):
@@ -85,7 +85,7 @@ def read_dotenv() -> DotEnv:
     except FileNotFoundError:
         return DotEnv({}, is_trusted=False)
     except (OSError, ValueError) as error:
-        _say(f"{FILE}: is not read: {getattr(error, 'strerror', None) or error}")
+        say_once(f"{FILE}: is not read: {getattr(error, 'strerror', None) or error}")
         return DotEnv({}, is_trusted=False)
     from dotenv import dotenv_values  # only where there is such a file
 
@@ -101,7 +101,7 @@ def environment(file: DotEnv | None = None) -> Environment:
     """
     found = Environment({name: value for name, value in os.environ.items() if value}, file or read_dotenv())
     if found.untrusted:
-        _say(
+        say_once(
             f"{FILE}: {', '.join(found.untrusted)}: not in force, since you haven't said that you trust this file; run "
             f"`tribunal trust` here, or set {TRUST_DOTENV}=1 in the environment"
         )
@@ -115,7 +115,7 @@ def export_trusted_dotenv(file: DotEnv) -> None:
     alone.
     """
     if file.is_trusted and (places := file.places):
-        _say(f"{FILE}, which you trust, sets {', '.join(places)}")
+        say_once(f"{FILE}, which you trust, sets {', '.join(places)}")
         os.environ.update(places)
 
 
@@ -156,8 +156,7 @@ def data_folder(held: Mapping[str, str] | None = None) -> Path:
     return Path(named).expanduser() if named else operators_folder()
 
 
-def _say(line: str) -> None:
-    """Say it once in a process, where warnings go: standard error, or a server's log."""
-    if line not in _said:
-        _said.add(line)
-        _log.warning("%s", line)
+@lru_cache(maxsize=256)
+def say_once(line: str) -> None:
+    """Log a warning once in a process: on standard error, or in a server's log."""
+    _log.warning("%s", line)

@@ -203,6 +203,18 @@ def parse_json(text: str | bytes) -> Any:
         raise TooDeep("it is nested too deeply") from None
 
 
+def parse_json_at(text: str, at: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at a place in a text, and where it ends.
+
+    Raises:
+        ValueError: as `parse_json`.
+    """
+    try:
+        return _JSON.raw_decode(text, at)
+    except RecursionError:
+        raise TooDeep("it is nested too deeply") from None
+
+
 def parse_toml(text: str | bytes) -> dict[str, Any]:
     """Return what a TOML text, in UTF-8, holds.
 

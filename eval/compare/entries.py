@@ -18,7 +18,7 @@ from tribunal.text import parse_toml
 SHIPPED = "shipped"  # names the prompts that come with the project
 MOST_ENTRIES = 12
 _LONGEST_NAME = 50
-LogColumn = Literal["id", "text", "score", "removed"]
+LogColumn = Literal["id", "text", "score", "removed", "encoding"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
 
 
@@ -31,6 +31,7 @@ class ComparedEntry(Frozen):
         prompts: its prompt set, a folder or `shipped`; makes the entry a prompt set.
         log: what another system did, a table; makes the entry a moderation log. Nothing is run for it.
         columns: the log's column for each role; a path such as `scores.TOXICITY.value` reads part of an object.
+            `encoding` is that of the log's file.
         their_threshold: the log's posts of this score or more were removed; None: its column `removed` tells.
         removed_as: the values of that column that mean removed; empty: plain words for yes and no.
         says: a description, for the reader.

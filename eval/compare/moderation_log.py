@@ -127,7 +127,7 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
     """
     path = entry.log or Path()
     log, keys = ModerationLog(path, [], Counter()), set[str]()
-    for row in read_rows(path, "log", strict=True):
+    for row in read_rows(path, "log", encoding=entry.columns.get("encoding", "utf-8"), strict=True):
         post_id, text = (_cell_text(row, entry, role) for role in ("id", "text"))
         if not post_id and not text:
             if row.number == 1:

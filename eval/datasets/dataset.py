@@ -218,6 +218,7 @@ class Dataset:
         self._owner = f"data set {spec.name}"
         self.split, self.files = spec.locate_files(data, options.get("split"))
         self.source_name = str(self.files[0])
+        self._encoding = self.columns.pop("encoding", "utf-8")
         self.folder = self._find_image_folder(data if data.is_dir() else data.parent)
         self.skip_missing_images = options.get("skip_missing_images", False)
         self.extras = spec.extras if options.get("extras", True) else None
@@ -285,7 +286,7 @@ class Dataset:
         """Yield the rows of these files of the set, or of all files."""
         for file in files or self.files:
             # Published sets are read as leniently as pandas, with which they were written, reads them.
-            yield from read_rows(file, self._owner, strict=self.spec.mapped)
+            yield from read_rows(file, self._owner, encoding=self._encoding, strict=self.spec.mapped)
 
     def keyed_rows(self, file: Path) -> Iterator[TableRow]:
         """Yield the rows of a file that is one JSON object of rows by their ids."""

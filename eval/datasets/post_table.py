@@ -71,7 +71,7 @@ class PostTable(Dataset):
         tables = tuple(map(TableFile, files)) or self.tables.files
         number = 0
         for table in tables:
-            for row in read_rows(table, self._owner, strict=True, ragged=True):
+            for row in read_rows(table, self._owner, encoding=self._encoding, strict=True, ragged=True):
                 number += 1
                 yield row if len(tables) == 1 else replace(row, number=number, cells={**table.cells, **row.cells})
 
@@ -102,7 +102,7 @@ class PostTable(Dataset):
 
     def _read_columns(self, table: TableFile) -> list[str]:
         """Return the columns of the first rows of a file."""
-        names, _ = peek_columns(read_rows(table, self._owner, strict=True, ragged=True))
+        names, _ = peek_columns(read_rows(table, self._owner, encoding=self._encoding, strict=True, ragged=True))
         return list(dict.fromkeys((*table.cells, *names))) if names else []
 
     def __iter__(self) -> Iterator[TableSample]:

@@ -54,7 +54,8 @@ def fetch_data(url: str, columns: Mapping[str, str], tell: Callable[[str], None]
         file = TableFile(table)
         if file.suffix in KINDS:
             column = columns.get("image", "image")
-            rows = read_rows(file, f"data: {place}", strict=True, ragged=True)
+            encoding = columns.get("encoding", "utf-8")
+            rows = read_rows(file, f"data: {place}", encoding=encoding, strict=True, ragged=True)
             copy_images(place.parent, (row.optional_text(column) for row in rows), copies)
         return table
     held = [(each, place.beneath(each.path)) for each in place.files()]

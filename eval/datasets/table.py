@@ -14,7 +14,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.prompts.policy import load_policy
-from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
+from tribunal.retrievers.indexes.table_rows import EXTRA, MOST_ROW, NO, YES, TableRow, drop_decimal_point
 from tribunal.text import parse_json, wellformed
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")
@@ -116,8 +116,14 @@ def _parse_texts(cell: Any) -> list[str] | None:
 
 
 def peek_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str], Iterator[TableRow]]:
-    """Return the columns of the first rows, in order, and all the rows."""
-    first = list(islice(rows, count))
+    """Return the columns of the first rows, in order, and all the rows. Of long rows fewer are looked at."""
+    first = list[TableRow]()
+    length = 0
+    for row in islice(rows, count):
+        first.append(row)
+        length += sum(len(str(cell)) for cell in row.cells.values())
+        if length > MOST_ROW:
+            break
     columns = dict.fromkeys(str(name) for row in first for name in row.cells if name != EXTRA)
     return list(columns), chain(first, rows)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import errno
 import gzip
 import io
 import math
@@ -12,20 +14,35 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
+from tribunal.environment import say_once
 from tribunal.errors import BadInput
-from tribunal.files import bounded_lines, check_regular, is_lfs_pointer, open_regular
+from tribunal.files import check_regular, is_lfs_pointer, open_regular
 from tribunal.plugins import require_extra
-from tribunal.text import parse_json, wellformed
+from tribunal.text import TooDeep, make_visible, parse_json, parse_json_at, wellformed
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
-# The csv module takes 128 KiB a cell; FakeNewsNet puts every tweet id of a story into one.
-_CELL = 16 * 1024 * 1024
-_MOST_WHOLE = 2 * 1024**3  # characters of JSON that isn't read line by line
+# Characters of one unpacked row; in Parquet, bytes. FakeNewsNet puts every tweet id of a story into one cell.
+MOST_ROW = 16 * 1024**2
+_CHUNK = 64 * 1024  # characters that are read at a time of JSON
+_MOST_BATCH = 4096  # rows of Parquet
+_DELIMITERS = ",;\t|"
+_SHOWN_DELIMITER = {"\t": "a tab"}
+_SEPARATOR_LINE = re.compile(r"\ufeff?sep=(.)\r?\n?", re.IGNORECASE)  # Excel's own first line
+_QUOTED = re.compile(r'"[^"]*"?')
+_SPACE = re.compile(r"[ \t\r\n]*")
+# UTF-32's mark begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes that the encoding doesn't have, by `surrogateescape`
+_REMEDY = "give its encoding, such as --encoding cp1252 or --columns encoding=cp1252, or save it as UTF-8"
 _PACKED = ".gz"
 _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of its column was empty
 
@@ -187,44 +204,44 @@ def read_rows(
     strict: bool = False,
     ragged: bool = False,
     keyed: bool = False,
-    remedy: str = "save it as UTF-8",
+    remedy: str = _REMEDY,
 ) -> Iterator[TableRow]:
     """Yield every row of a file. CSV, TSV, JSONL, JSON and Parquet go by the suffix.
 
-    Of `.csv.gz` and the like, what is packed is read; packed Parquet isn't.
+    Of `.csv.gz` and the like, the unpacked rows are read; packed Parquet isn't. Memory holds one row, of at most
+    `MOST_ROW` characters. An assumed encoding or delimiter is logged once for each file.
 
     Args:
         file: the file.
         owner: whose it is, for the errors of its rows.
-        encoding: of CSV, TSV and JSON.
-        delimiter: between cells; none given: a comma in .csv, a tab in .tsv, .tab and .txt.
-        strict: refuse a cell whose quotes don't close, which else takes the rest of the file for its own.
+        encoding: of CSV, TSV and JSON. A byte order mark at the file's start overrides it.
+        delimiter: between cells. None: that of a first line `sep=;`; otherwise the one that the header has most of; a
+            comma in .csv, a tab in .tsv, .tab and .txt if the header has none.
+        strict: refuse a cell whose quotes don't close, which otherwise takes the rest of the file for its own.
         ragged: give a row with more cells than there are columns, the cells that are over under `EXTRA`.
-        keyed: the file is one JSON object of rows by their ids, which needs it read whole.
-        remedy: what the error for a wrong encoding advises.
+        keyed: the file is one JSON object of rows by their ids.
+        remedy: the advice in the error for a wrong encoding.
 
     Raises:
-        BadInput: the file can't be read, or is not what its suffix says.
+        BadInput: the file can't be read, a row is too large, or the content is not of the kind that the suffix says.
     """
     table = file if isinstance(file, TableFile) else TableFile(file)
     refuse_pointer(table.path)
     suffix = table.suffix
-    # A mark at a file's start, as spreadsheets leave one, would become part of the first column's name.
-    codec = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
     found: Iterator[tuple[int | str, Any]]
+    number = 0
     try:
         if suffix == ".parquet" and not table.is_packed:
             require_extra(str(table), "eval")
             found = enumerate(_read_parquet(table), start=1)
         elif suffix in {".csv", ".tsv", ".tab", ".txt"}:
-            delimiter = delimiter or ("," if suffix == ".csv" else "\t")
-            found = enumerate(_read_delimited(table, codec, delimiter, strict, ragged), start=1)
+            found = enumerate(_read_delimited(table, encoding, delimiter, strict, ragged), start=1)
         elif suffix in {".json", ".jsonl", ".ndjson"}:
-            found = _read_keyed(table, codec, owner) if keyed else enumerate(_read_json(table, codec), start=1)
+            found = _read_json(table, encoding, keyed=keyed)
         else:
             shown_suffix = suffix + _PACKED * table.is_packed or "no suffix"
             raise BadInput(f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
-        for key, cells in found:
+        for number, (key, cells) in enumerate(found, start=1):  # noqa: B007 (errors name it)
             row = TableRow(owner, table.name, wellformed(key) if isinstance(key, str) else key, cells)
             if not isinstance(cells, dict):
                 raise row.error(f"a row is an object with named fields, not {type(cells).__name__}")
@@ -232,68 +249,217 @@ def read_rows(
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(f"file {table}: isn't packed by gzip, or not all of it is there: {error}") from error
     except OSError as error:
-        raise BadInput(f"file {table}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, LookupError) as error:
-        raise BadInput(f"file {table}: can't be read as {encoding} ({error}); {remedy}") from error
+        where = f"row {number + 1}: " if error.errno == errno.EFBIG else ""
+        raise BadInput(f"file {table}: {where}{error.strerror or error}") from error
+    except (UnicodeError, LookupError) as error:
+        where = f"row {number + 1}: " if isinstance(error, UnicodeError) else ""
+        raise BadInput(f"file {table}: {where}can't be read as {encoding} ({error}); {remedy}") from error
 
 
-def _read_delimited(table: TableFile, encoding: str, delimiter: str, strict: bool, ragged: bool) -> Iterator[Cells]:
-    csv.field_size_limit(_CELL)
-    with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding, newline="") as file:
-        reader = csv.DictReader(file, delimiter=delimiter, strict=strict)
+def _too_large(hint: str = "") -> OSError:
+    return OSError(errno.EFBIG, f"is over {MOST_ROW // 1024**2} MB{hint}")
+
+
+@contextmanager
+def _open_text(table: TableFile, encoding: str, newline: str | None = None) -> Iterator[io.TextIOWrapper]:
+    """Open a file as text. Bytes that its encoding doesn't have are found by `_check_decoded`, row by row."""
+    with table.open_bytes() as raw:
+        start = raw.read(4)
+        raw.seek(0)
+        marked = next((codec for mark, codec in _MARKS.items() if start.startswith(mark)), None)
+        if marked is not None and marked != "utf-8-sig":
+            say_once(f"{make_visible(table.name)}: read as {marked.upper()}, by its byte order mark")
+        with io.TextIOWrapper(raw, marked or encoding, "surrogateescape", newline) as file:
+            yield file
+
+
+def _check_decoded(text: str) -> str:
+    if not text.isascii() and (wrong := _UNDECODED.search(text)):
+        raise UnicodeError(f"byte 0x{ord(wrong[0]) - 0xDC00:02x}")
+    return text
+
+
+class _RowLines:
+    """The lines of a delimited file, for the csv module. All lines of a row, begun by `start_row`, are bounded."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._length = 0
+        self._ahead = ""
+
+    def start_row(self) -> None:
+        self._length = 0
+
+    def peek(self) -> str:
+        """Return the next line, which stays the next one."""
+        self._ahead = next(self, "")
+        self._length = 0
+        return self._ahead
+
+    def skip_line(self) -> None:
+        self._ahead = ""
+
+    def __iter__(self) -> _RowLines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._ahead or self._file.readline(MOST_ROW + 1 - self._length)
+        self._ahead = ""
+        self._length += len(line)
+        if self._length > MOST_ROW:
+            raise _too_large("; look for a double quote that isn't closed")
+        if not line:
+            raise StopIteration
+        return _check_decoded(line)
+
+
+def _detect_delimiter(table: TableFile, lines: _RowLines) -> str:
+    """Return a file's delimiter by its first line; a line `sep=;` is skipped. An unusual delimiter is logged."""
+    usual = "," if table.suffix == ".csv" else "\t"
+    header = lines.peek()
+    if separator := _SEPARATOR_LINE.fullmatch(header):
+        lines.skip_line()
+        found = separator[1]
+    else:
+        bare = _QUOTED.sub("", header)
+        found = max((usual, *_DELIMITERS), key=bare.count)
+    if found != usual:
+        shown = _SHOWN_DELIMITER.get(found, repr(found))
+        say_once(f"{make_visible(table.name)}: cells are separated by {shown}, by its first line")
+    return found
+
+
+def _read_delimited(
+    table: TableFile, encoding: str, delimiter: str | None, strict: bool, ragged: bool
+) -> Iterator[Cells]:
+    csv.field_size_limit(MOST_ROW)
+    with _open_text(table, encoding, newline="") as file:
+        lines = _RowLines(file)
+        delimiter = delimiter or _detect_delimiter(table, lines)
         try:
-            if ragged and (twice := [name for name, count in Counter(reader.fieldnames or ()).items() if count > 1]):
+            reader = csv.DictReader(lines, delimiter=delimiter, strict=strict)
+            names = reader.fieldnames or ()
+            if ragged and (twice := [name for name, count in Counter(names).items() if count > 1]):
                 raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
-            for cells in reader:
+            while True:
+                lines.start_row()
+                if (cells := next(reader, None)) is None:
+                    return
                 extra = [cell for cell in cells.pop(None, ()) if cell.strip()]
                 if extra and ragged:
                     cells[EXTRA] = extra
                 elif extra:
                     raise BadInput(
-                        f"file {table}: line {reader.line_num}: more cells than the {len(reader.fieldnames or ())} "
-                        f"columns; put a cell that holds {delimiter!r} into double quotes"
+                        f"file {table}: line {reader.line_num}: more cells than the {len(names)} columns; "
+                        f" put a cell that holds {delimiter!r} into double quotes"
                     )
                 yield cells
-        except csv.Error as error:
+        except (csv.Error, TypeError) as error:  # TypeError: the delimiter can't be one
             raise BadInput(
                 f"file {table}: after line {reader.line_num}: not delimited by {delimiter!r}: {error}"
             ) from error
 
 
-def _read_json(table: TableFile, encoding: str) -> Iterator[Any]:
-    """Yield the values of an array, or of lines."""
-    with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding) as file:
+def _read_json(table: TableFile, encoding: str, *, keyed: bool) -> Iterator[tuple[int | str, Any]]:
+    """Yield the values of an array or of lines with their numbers; if `keyed`, those of an object with their keys."""
+    with _open_text(table, encoding) as file:
         is_array = file.read(64).lstrip().startswith("[")
         file.seek(0)
-        if is_array:
-            yield from _parse_part(table, _read_whole(table, file), 1)
+        if keyed or is_array:
+            yield from _JsonParts(table, file).members(keyed=keyed)
             return
-        for number, line in enumerate(bounded_lines(file), start=1):
-            if line.strip():
-                yield _parse_part(table, line, number)
+        row = line_number = 0
+        while line := file.readline(MOST_ROW + 1):
+            line_number += 1
+            if len(line) > MOST_ROW:
+                raise _too_large()
+            if line.isspace():
+                continue
+            row += 1
+            _check_decoded(line)
+            try:
+                value = parse_json(line)
+            except ValueError as error:
+                raise BadInput(f"file {table}: line {line_number}: not JSON: {error}") from error
+            yield row, value
 
 
-def _read_keyed(table: TableFile, encoding: str, owner: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values of an object by their keys."""
-    with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding) as file:
-        content = _parse_part(table, _read_whole(table, file), 1)
-    if not isinstance(content, dict):
-        raise BadInput(f"file {table}: {owner} is one object, of posts by their ids, not {type(content).__name__}")
-    yield from content.items()
+class _JsonParts:
+    """Parses one large JSON array or object, member by member. Memory holds one member."""
 
+    def __init__(self, table: TableFile, file: IO[str]) -> None:
+        self._table, self._file = table, file
+        self._text, self._at = "", 0
+        self._row = 1
+        self._is_whole = False
 
-def _read_whole(table: TableFile, file: IO[str]) -> str:
-    text = file.read(_MOST_WHOLE + 1)
-    if len(text) > _MOST_WHOLE:
-        raise BadInput(f"file {table}: is over {_MOST_WHOLE // 1024**3} GB in one piece; save it as JSON Lines")
-    return text
+    def members(self, *, keyed: bool) -> Iterator[tuple[int | str, Any]]:
+        """Yield the members of an array with their numbers; or of an object with their keys."""
+        opening, closing = "{}" if keyed else "[]"
+        if self._peek() != opening:
+            raise BadInput(f"file {self._table}: is not one object, of rows by their ids")
+        self._at += 1
+        while self._peek() != closing:
+            if self._row > 1:
+                self._expect(",")
+            key: int | str = self._row
+            if keyed:
+                key = str(self._parse_value())
+                self._expect(":")
+            yield key, self._parse_value()
+            self._row += 1
+        self._at += 1
+        if self._peek():
+            raise BadInput(f"file {self._table}: not JSON: there is more after {closing!r}")
 
+    def _peek(self) -> str:
+        """Return the next character that is no white space; empty at the end."""
+        while True:
+            self._at = cast("re.Match[str]", _SPACE.match(self._text, self._at)).end()
+            if self._at < len(self._text) or self._is_whole:
+                return self._text[self._at : self._at + 1]
+            self._read_on()
 
-def _parse_part(table: TableFile, text: str, line: int) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise BadInput(f"file {table}: line {line}: not JSON: {error}") from error
+    def _expect(self, sign: str) -> None:
+        if self._peek() != sign:
+            raise self._error(f"not JSON: expecting {sign!r}")
+        self._at += 1
+
+    def _parse_value(self) -> Any:
+        self._peek()
+        while True:
+            try:
+                value, end = parse_json_at(self._text, self._at)
+            except ValueError as error:
+                if self._is_whole or not self._may_go_on(error):
+                    raise self._error(f"not JSON: {getattr(error, 'msg', error)}") from error
+            else:
+                # A number may go on in what isn't read yet.
+                if end < len(self._text) or self._is_whole:
+                    _check_decoded(self._text[self._at : end])
+                    self._at = end
+                    return value
+            self._read_on()
+
+    def _may_go_on(self, error: ValueError) -> bool:
+        """Return whether the parser stopped at the end of the text: the rest of the value isn't read yet."""
+        if not isinstance(error, JSONDecodeError) or isinstance(error, TooDeep):
+            return False
+        return error.msg.startswith("Unterminated string") or error.pos > len(self._text) - 16
+
+    def _read_on(self) -> None:
+        """Read as much again as is there of the member, so that parsing it anew takes twice the time at most."""
+        self._text = self._text[self._at :]
+        self._at = 0
+        length = len(self._text)
+        if length > MOST_ROW:
+            raise _too_large()
+        more = self._file.read(min(max(length, _CHUNK), MOST_ROW + 1 - length))
+        self._is_whole = not more
+        self._text += more
+
+    def _error(self, problem: str) -> BadInput:
+        return BadInput(f"file {self._table}: row {self._row}: {problem}")
 
 
 def _read_parquet(table: TableFile) -> Iterator[Cells]:
@@ -303,7 +469,15 @@ def _read_parquet(table: TableFile) -> Iterator[Cells]:
     check_regular(table.path)
     try:
         with pq.ParquetFile(table.path, memory_map=True) as file:
-            for batch in file.iter_batches(batch_size=4096):
-                yield from batch.to_pylist()
+            groups = [file.metadata.row_group(each) for each in range(file.metadata.num_row_groups)]
+            longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+            for batch in file.iter_batches(batch_size=max(1, min(_MOST_BATCH, MOST_ROW // max(1, longest)))):
+                if batch.nbytes <= MOST_ROW:
+                    yield from batch.to_pylist()
+                    continue
+                for row in (batch.slice(place, 1) for place in range(batch.num_rows)):
+                    if row.nbytes > MOST_ROW:
+                        raise _too_large()
+                    yield from row.to_pylist()
     except (pa.ArrowException, ValueError) as error:
         raise BadInput(f"file {table}: not Parquet: {error}") from error

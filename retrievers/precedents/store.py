@@ -132,7 +132,7 @@ _HOW: dict[str, DecisionKind] = {
 }
 
 
-def read_decided_cases(path: Path) -> Iterator[DecidedCase | None]:
+def read_decided_cases(path: Path, encoding: str = "utf-8") -> Iterator[DecidedCase | None]:
     """Yield every row of a file as a decided case; None for one that has no words or no category.
 
     Raises:
@@ -140,7 +140,7 @@ def read_decided_cases(path: Path) -> Iterator[DecidedCase | None]:
     """
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
         raise BadInput(f"from: {path}: is over {_MOST_BYTES // 1024**3} GB; split the file")
-    for row in read_rows(path, "precedents", strict=True):
+    for row in read_rows(path, "precedents", encoding=encoding, strict=True):
         found = {part: next((name for name in names if name in row.cells), None) for part, names in COLUMNS.items()}
         if missing := next((part for part in ("text", "category") if found[part] is None), None):
             raise row.error(f"has no column {missing!r}; it has {', '.join(map(str, row.cells))}")

@@ -30,7 +30,7 @@ BatchId = Annotated[str, api.id_path("batch", api.BATCH_ID)]
 Settings = Annotated[dict[str, Any], Field(examples=[{"rounds": 2}])]
 _COLUMNS = (
     "the column of text, id, image, language, earlier, author, where it isn't called so; of an author only a keyed "
-    "hash is kept, and the results have no such column"
+    "hash is kept, and the results have no such column. encoding: that of the file, such as cp1252"
 )
 _KEEP = "false: the batch is deleted some time after its end; without it, or true: when you delete it"
 

@@ -82,6 +82,7 @@ async def test_a_call_as_it_goes_over_the_wire(way: Way, monkeypatch: pytest.Mon
     request = server.requests[0]
     assert (request.protocol, request.path) == (way.protocol, way.path)
     assert request.model == way.model.partition(":")[2]
+    assert request.headers["accept-encoding"] == "gzip, deflate"  # all that we unpack
     if way.key:
         assert request.headers[way.header] == way.before + KEY
     assert (request.temperature, request.max_tokens, request.format) == (0.8, 333, "json_schema")

@@ -15,13 +15,13 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import Any
 
 import certifi
 import httpcore
 
 from tribunal.retrievers.web.fetch import USER_AGENT, FetchFailed, FetchLimits, FetchRefused, Reason
 from tribunal.retrievers.web.fetch.target import REDIRECTS, FetchTarget
+from tribunal.unpacking import STEP, InflateDecoder
 
 Route = Callable[[str, int], tuple[str, int]]
 """An address and a port that were checked in; the ones to connect to in their place out. Raises `OSError`."""
@@ -185,47 +185,11 @@ def _failure_reason(error: Exception) -> Reason:
     return "connect"
 
 
-_STEP = 2**18
-
-
 class _IdentityDecoder:
     complete = True
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         yield data
-
-
-class _InflateDecoder:
-    """gzip, zlib, and the bare deflate that some servers send under the same name."""
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._inner: Any = None  # what `zlib.decompressobj` makes has no public name
-
-    @property
-    def complete(self) -> bool:
-        return not self._head and (self._inner is None or self._inner.eof)
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        data = self._head + data
-        self._head = b""
-        full = False  # a full step may leave output inside when no input is left
-        while data or full:
-            if self._inner is None or self._inner.eof:
-                if len(data) < 2:
-                    self._head = data
-                    return
-                if self._inner is not None and data[:2] != b"\x1f\x8b":
-                    return  # padding after the last gzip member
-                self._inner = zlib.decompressobj(47 if _zlib_or_gzip(data) else -15)
-            piece = self._inner.decompress(data, _STEP)
-            yield piece
-            data = self._inner.unconsumed_tail or self._inner.unused_data
-            full = len(piece) == _STEP and not self._inner.eof
-
-
-def _zlib_or_gzip(data: bytes) -> bool:
-    return data[:2] == b"\x1f\x8b" or (data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0)
 
 
 class _BrotliDecoder:
@@ -243,18 +207,18 @@ class _BrotliDecoder:
         self._fed = self._fed or bool(data)
         # `can_accept_more_data` speaks of input; output may wait inside all the same, so it is drawn until none comes.
         try:
-            while piece := self._inner.process(data, output_buffer_limit=_STEP):
+            while piece := self._inner.process(data, output_buffer_limit=STEP):
                 yield piece
                 data = b""
         except self._error as error:
             raise zlib.error(str(error)) from error
 
 
-_DECODERS: dict[str, Callable[[], _IdentityDecoder | _InflateDecoder | _BrotliDecoder]] = {
+_DECODERS: dict[str, Callable[[], _IdentityDecoder | InflateDecoder | _BrotliDecoder]] = {
     "identity": _IdentityDecoder,
-    "gzip": _InflateDecoder,
-    "x-gzip": _InflateDecoder,
-    "deflate": _InflateDecoder,
+    "gzip": InflateDecoder,
+    "x-gzip": InflateDecoder,
+    "deflate": InflateDecoder,
 }
 if BROTLI:
     _DECODERS["br"] = _BrotliDecoder

@@ -97,7 +97,7 @@ def test_the_data_folder_of_a_repository_is_looked_into(tmp_path: Path) -> None:
         (b"", None),
         (b"{not json}\n", r"dev\.jsonl: line 1: not JSON"),
         (b'{"id": 1, "text": "a", "img": "", "label": 1}\n[2]\n', "a row is an object with named fields, not list"),
-        (b'{"id": 1, "text": "\xff", "label": 1}\n', r"dev\.jsonl: can't be read as utf-8 .*save it as UTF-8"),
+        (b'{"id": 1, "text": "\xff", "label": 1}\n', r"dev\.jsonl: row 1: can't be read as utf-8 .*--encoding cp1252"),
         (b'{"id": 1, "label": 1, "img": ""}\n', r"fhm: dev\.jsonl row 1: has no column 'text'; it has id, label, img"),
         (b'{"id": 1, "text": "a", "img": "", "label": 2}\n', r"row 1: label = '2': is not 1 \(yes\), 0 \(no\)"),
         (b'{"id": ' + b"9" * 5000 + b"}\n", "line 1: not JSON"),

@@ -153,7 +153,11 @@ def test_a_wrong_label_is_named_with_what_is_expected(tmp_path: Path, labels: di
     [
         ("t.csv", b"text,label\na,1,surplus\n", "line 2: more cells than the 2 columns; put a cell that holds ','"),
         ("t.csv", b'text,label\n"a,1\nb,0\n', "after line 1: not delimited by ',': unexpected end of data"),
-        ("t.csv", "text\n나\n".encode("cp949"), "can't be read as utf-8 .*; save it as UTF-8"),
+        (
+            "t.csv",
+            "text\n나\n".encode("cp949"),
+            "row 1: can't be read as utf-8 .*--encoding cp1252.*, or save it as UTF-8",
+        ),
         ("t.parquet", b"no parquet", "not Parquet"),
         ("t.xlsx", b"", "xlsx: not CSV, TSV, TXT, JSONL, JSON or Parquet"),
         ("t.jsonl", b'{"text": "a"}\n{"text"', "line 2: not JSON"),

@@ -189,7 +189,7 @@ def test_a_byte_order_mark_and_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_bytes("text,label\n나,1\n".encode("cp949"))
     assert rows_of(spec(files=["bom.csv"]), tmp_path) == [LabelledText("가", True, ("1",))]
     assert rows_of(spec(files=["old.csv"], encoding="cp949"), tmp_path) == [LabelledText("나", True, ("1",))]
-    with pytest.raises(BadInput, match=r"old\.csv: can't be read as utf-8 .*set source\.encoding"):
+    with pytest.raises(BadInput, match=r"old\.csv: row 1: can't be read as utf-8 .*set source\.encoding"):
         rows_of(spec(files=["old.csv"]), tmp_path)
 
 

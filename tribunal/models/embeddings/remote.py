@@ -21,9 +21,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tribunal.database import Database, DatabaseError
+from tribunal.environment import say_once
 from tribunal.errors import BadInput, CallFailed
 from tribunal.loops import PerLoop
-from tribunal.models.embeddings.vectors import Use, Vectors, cut_text, normalize_rows
+from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES, Use, Vectors, cut_text, normalize_rows
 from tribunal.models.faults import Fault, read_fault
 from tribunal.models.keys import KeyPool
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
@@ -36,6 +37,9 @@ AT_ONCE = 4
 _USES: tuple[Use, ...] = ("query", "passage")
 # A token is at least a byte, so this keeps OpenAI's limit of 300,000 tokens a request without its tables.
 LARGEST_REQUEST_BYTES = 280_000
+# Statuses that may mean that a request has too many texts, or too long ones; 500 only if it repeats (llama.cpp).
+_TOO_LARGE = (400, 413, 422, 500)
+SHORTEST_CUT_BYTES = 250  # every model takes so much
 # The vectors that were paid for, in a file that processes may share.
 _SCHEMA = ["CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"]
 _LOOKED_UP_AT_ONCE = 500
@@ -48,6 +52,9 @@ _PREFIXES: tuple[tuple[re.Pattern[str], dict[Use, str]], ...] = (
 
 class RemoteEmbedder:
     """An embedding endpoint: batched within its limits, retried as its server says, cached by content.
+
+    A server's own limits are learnt from its refusals, whatever their words: a request is halved until it is taken, and
+    a single text is cut. They are remembered for the server and model as long as the process runs.
 
     The cache is keyed by the address, the model and the text, so that a killed build and a repeated evaluation pay for
     no text twice.
@@ -76,6 +83,8 @@ class RemoteEmbedder:
         self._keys = list(keys)
         self._pool = KeyPool(provider.name, self._keys)
         self._prefix = _prefixes_of_model(name.model)
+        self._most_texts = api.most_texts
+        self._longest_text = LONGEST_TEXT_BYTES
         self._caches = {use: VectorCache(cache, f"{url}\n{name.model}{self._cache_suffix(use)}") for use in _USES}
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
@@ -123,18 +132,71 @@ class RemoteEmbedder:
         return np.stack(rows) if rows else np.zeros((0, len(empty)), np.float32)
 
     async def _ask_batch(self, batch: list[str], use: Use) -> Vectors:
-        """Return the vectors of a batch, of length 1, tried up to ATTEMPTS times over the pool's keys."""
-        reply = await self._pool.send(lambda number: self._send_batch(batch, use, number), ATTEMPTS)
+        """Return the vectors of a batch, of length 1, in as many requests as the server's limits take."""
+        if len(batch) > (most := self._most_texts):
+            return await self._ask_parts([batch[at : at + most] for at in range(0, len(batch), most)], use)
+        longest = self._longest_text
+        reply = await self._request_vectors(batch, use, longest)
         if isinstance(reply, Fault):
-            raise self._call_failed(reply)
+            if reply.status not in _TOO_LARGE or reply.kind not in ("request", "too_long"):
+                raise self._call_failed(reply)
+            if len(batch) == 1:
+                return await self._ask_shorter(batch, use, reply)
+            half = (len(batch) + 1) // 2
+            rows = await self._ask_parts([batch[:half], batch[half:]], use)
+            # If a text had to be cut meanwhile, its length was the reason.
+            if self._longest_text == longest and half < self._most_texts and reply.status != 500:
+                self._most_texts = half
+                say_once(f"embedding {self.name}: {self._host} takes at most {half} texts per request")
+            return rows
+        return self._read_rows(reply, len(batch))
+
+    async def _ask_parts(self, parts: list[list[str]], use: Use) -> Vectors:
+        return np.concatenate([await self._ask_batch(part, use) for part in parts])
+
+    async def _ask_shorter(self, batch: list[str], use: Use, refusal: Fault) -> Vectors:
+        """Return the vector of a text that is too long, cut by half until the server takes it."""
+        length, longest = len(batch[0].encode()), LONGEST_TEXT_BYTES
+        while (longest := longest // 2) >= SHORTEST_CUT_BYTES:
+            if longest >= min(length, self._longest_text):
+                continue
+            reply = await self._request_vectors(batch, use, longest)
+            if not isinstance(reply, Fault):
+                if refusal.status != 500:  # which may have passed by itself
+                    self._longest_text = min(longest, self._longest_text)
+                    say_once(
+                        f"embedding {self.name}: {self._host} refuses long texts; they are cut to {longest:,} bytes"
+                    )
+                return self._read_rows(reply, 1)
+            if reply.status not in _TOO_LARGE:
+                raise self._call_failed(reply)
+        raise self._call_failed(refusal)
+
+    async def _request_vectors(self, batch: list[str], use: Use, longest: int) -> Any:
+        """Return the answer for a batch, or what went wrong, tried up to ATTEMPTS times over the pool's keys."""
+        texts = [cut_text(text, longest) for text in batch]
+        failures = 0
+
+        async def send(number: int) -> Any:
+            nonlocal failures
+            reply = await self._send_batch(texts, use, number)
+            if isinstance(reply, Fault) and reply.status == 500:
+                failures += 1
+                if failures > 1 and (len(texts) > 1 or len(texts[0].encode()) > SHORTEST_CUT_BYTES):
+                    return replace(reply, kind="request")
+            return reply
+
+        return await self._pool.send(send, ATTEMPTS)
+
+    def _read_rows(self, reply: Any, count: int) -> Vectors:
         try:
             rows = np.array(self._api.rows(reply), np.float32)
-            if rows.ndim != 2 or len(rows) != len(batch) or not rows.shape[1]:
+            if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
                 raise ValueError(f"shape {rows.shape}")
             if not np.isfinite(rows).all():
                 raise ValueError("a number that is not finite")
         except (KeyError, TypeError, ValueError) as error:
-            wrong = Fault("bad_output", f"the answer is not {len(batch)} vectors ({error})")
+            wrong = Fault("bad_output", f"the answer is not {count} vectors ({error})")
             raise self._call_failed(wrong) from None  # numpy quotes what it can't read, a key perhaps
         return normalize_rows(rows)
 

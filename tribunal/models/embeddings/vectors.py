@@ -39,9 +39,9 @@ class Embedder(Protocol):
         """
 
 
-def cut_text(text: str) -> str:
-    """Return a text, well formed, no longer than one may be."""
-    return text.encode("utf-8", "replace")[:LONGEST_TEXT_BYTES].decode("utf-8", "ignore")
+def cut_text(text: str, most: int = LONGEST_TEXT_BYTES) -> str:
+    """Return a text, well formed, of at most so many bytes."""
+    return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
 def normalize_rows(rows: npt.NDArray[Any]) -> Vectors:

@@ -27,12 +27,16 @@ from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
 from tribunal.models.providers.wire_errors import LocalFault, TooLarge
 from tribunal.text import scrub
+from tribunal.unpacking import InflateDecoder
 
 # The HTTP library that a client is built on. The two are alike, and neither takes the other's objects.
 Library = Literal["httpx", "httpx2"]
 _LONGEST_IDLE = 60.0  # seconds
-# Bytes of a body, unpacked, and how many are unpacked at a time.
-LONGEST_ANSWER, LONGEST_ERROR, _PIECE = 16 * 2**20, 64 * 2**10, 2**16
+# Bytes of a body, unpacked.
+LONGEST_ANSWER = 16 * 2**20
+LONGEST_ERROR = 64 * 2**10
+# The encodings that `read_bounded` unpacks. A client's own header may name others, such as brotli.
+ACCEPT_ENCODING = "gzip, deflate"
 
 
 # Bodies
@@ -50,31 +54,25 @@ async def read_bounded(response: Any) -> AsyncIterator[bytes]:
     is_error = response.status_code >= 300
     left = LONGEST_ERROR if is_error else LONGEST_ANSWER
     packing = response.headers.get("content-encoding", "identity").strip().lower()
-    unpacker = None
-    if packing in ("gzip", "x-gzip", "deflate"):
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either kind, by its head
-    elif packing not in ("identity", "") and not is_error:
+    is_packed = packing in ("gzip", "x-gzip", "deflate")
+    if not is_packed and packing not in ("identity", "") and not is_error:
         raise TooLarge(f"the answer is packed as {packing[:40]!r}, which was not asked for")
+    decoder = InflateDecoder()
     async for raw in response.aiter_raw():
-        while raw:
-            part, raw = raw[:_PIECE], raw[_PIECE:]
-            while part:
-                if unpacker is not None:
-                    try:
-                        piece = unpacker.decompress(part, min(_PIECE, left + 1))
-                    except zlib.error as error:
-                        raise ConnectionError(f"the answer can't be unpacked: {error}") from error
-                    part = unpacker.unconsumed_tail
-                else:
-                    piece, part = part, b""
+        try:
+            for piece in decoder.feed(raw) if is_packed else (raw,):
                 if len(piece) > left:
-                    if is_error:
-                        yield piece[:left]
-                        return
-                    raise TooLarge(f"the answer is longer than {LONGEST_ANSWER >> 20} MiB")
+                    if not is_error:
+                        raise TooLarge(f"the answer is longer than {LONGEST_ANSWER >> 20} MiB")
+                    yield piece[:left]
+                    return
                 left -= len(piece)
                 if piece:
                     yield piece
+        except zlib.error as error:
+            raise ConnectionError(f"the answer can't be unpacked: {error}") from error
+    if is_packed and not decoder.complete and not is_error:
+        raise ConnectionError(f"the answer stops short: its {packing} has no end")
 
 
 async def read_all(response: Any) -> bytes:

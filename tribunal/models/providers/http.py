@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from tribunal.models.providers.connections import Library, connection_errors, read_all, read_bounded, servers
+from tribunal.models.providers.connections import (
+    ACCEPT_ENCODING,
+    Library,
+    connection_errors,
+    read_all,
+    read_bounded,
+    servers,
+)
 from tribunal.models.providers.event_stream import EventStream
 from tribunal.models.providers.usage import UsageOnTheWire
 from tribunal.models.providers.wire_errors import (
@@ -97,6 +104,7 @@ async def _exchange_request(http: ModuleType, settings: _TransportSettings, requ
     if settings.add or settings.leave_out:
         request = _with_other_headers(http, settings, request)
     request.extensions = {**request.extensions, "timeout": {}}
+    request.headers["accept-encoding"] = ACCEPT_ENCODING
     url, key = str(request.url), settings.key
     server = await servers.get(settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode())
     transport, response, streamed, raw = server.take(), None, False, b""
@@ -212,7 +220,13 @@ async def fetch(
     """
     import httpx2
 
-    request = httpx2.Request(method, url, headers=dict(headers), content=content, extensions={"timeout": {}})
+    request = httpx2.Request(
+        method,
+        url,
+        headers={"Accept-Encoding": ACCEPT_ENCODING, **headers},
+        content=content,
+        extensions={"timeout": {}},
+    )
     server = await servers.get("httpx2", None, request.url.scheme, request.url.netloc.decode())
     with connection_errors(httpx2, url, keys[0] if keys else "", server.proxy):
         transport = server.take()
