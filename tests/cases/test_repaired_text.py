@@ -86,8 +86,8 @@ def by_checkpointer(kind: str, *, in_message: bool = False) -> Door:
                 server = os.environ.get(POSTGRES) or pytest.skip(f"no PostgreSQL: {POSTGRES} names none")
                 name = stack.enter_context(new_postgres_database(server))
                 opened = AsyncPostgresSaver.from_conn_string(f"{server}/{name}")
-                saver = await stack.enter_async_context(opened)
-                await saver.setup()
+                saver = postgres = await stack.enter_async_context(opened)
+                await postgres.setup()
             court = graph("tribunal").copy({"checkpointer": saver})
             state = await court.ainvoke(given, {"configurable": {"thread_id": "one"}}, context=REHEARSED)
             assert state["outcome"]["outcome"] == "verdict"

@@ -15,6 +15,7 @@ from PIL import ImageChops, ImageDraw
 
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
+from tribunal.errors import BadInput
 from tribunal.models import image as images
 from tribunal.models.image import load_picture
 from tribunal.models.image_decoding import _flat_pixels
@@ -223,5 +224,5 @@ async def test_heic_names_the_package_that_it_needs(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(images, "find_spec", lambda name: None)
     box = b"\0\0\0\x14ispe\0\0\0\0\0\0\0\x28\0\0\0\x1e"
     (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + box)
-    with pytest.raises(images.BadInput, match=r"a\.heic: is HEIC.*pip install pillow-heif"):
+    with pytest.raises(BadInput, match=r"a\.heic: is HEIC.*pip install pillow-heif"):
         await load_picture(str(tmp_path / "a.heic"), 64)
