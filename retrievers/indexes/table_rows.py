@@ -351,7 +351,7 @@ def _read_delimited(
                 elif extra:
                     raise BadInput(
                         f"file {table}: line {reader.line_num}: more cells than the {len(names)} columns; "
-                        f" put a cell that holds {delimiter!r} into double quotes"
+                        f"put a cell that holds {delimiter!r} into double quotes"
                     )
                 yield cells
         except (csv.Error, TypeError) as error:  # TypeError: the delimiter can't be one
