@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tribunal.models.providers.usage import UsageOnTheWire
-from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer
+from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer, TooLarge
 from tribunal.schema import JSON
 from tribunal.text import SHORTEST, parse_json, scrub_body, scrub_json, wellformed
 
 # The fields whose text comes in pieces, over all protocols. Any other field's text is whole in its event.
 _IN_PIECES = frozenset({"content", "text", "thinking", "reasoning_content", "reasoning", "refusal", "partial_json"})
+# Clients keep some 4 KB for each event of an answer.
+MOST_EVENTS = 50_000
 Path = tuple[str | int, ...]
 # A text by its place, and whether it is a thought: Gemini has both in one place.
 Place = tuple[Path, bool]
@@ -40,6 +42,7 @@ class EventStream:
         self._words: dict[Place, HeldBackText] = {}
         self._templates: dict[Place, tuple[list[bytes], JSON]] = {}
         self._ended = False
+        self._count = 0
         self._usage = UsageOnTheWire()
 
     def feed(self, part: bytes) -> bytes:
@@ -47,6 +50,7 @@ class EventStream:
 
         Raises:
             NoAnswer: an event is an error.
+            TooLarge: there are more than `MOST_EVENTS`.
         """
         *lines, self._rest = (self._rest + part).split(b"\n")
         given = []
@@ -94,6 +98,9 @@ class EventStream:
             self._normalise(event)
         if event.get("type") == "ping":
             return [self._encode_event(beside, raw)]
+        self._count += 1
+        if self._count > MOST_EVENTS:
+            raise TooLarge(f"the answer comes in more than {MOST_EVENTS:,} pieces")
         ends = _is_last(event)
         self._ended |= ends
         event = self._usage.clean_event(event, is_last=ends)
