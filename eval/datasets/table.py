@@ -14,7 +14,8 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.prompts.policy import load_policy
-from tribunal.retrievers.indexes.table_rows import EXTRA, MOST_ROW, NO, YES, TableRow, drop_decimal_point
+from tribunal.retrievers.indexes.bounded_text import MOST_ROW
+from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
 from tribunal.text import parse_json, wellformed
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")

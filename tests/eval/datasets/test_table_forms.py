@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests import PROJECT
 from tribunal.environment import say_once
 from tribunal.errors import BadInput
-from tribunal.retrievers.indexes import table_rows
+from tribunal.retrievers.indexes import bounded_text
 from tribunal.retrievers.indexes.table_rows import read_rows
 
 MOST_MEMORY = 400 * 2**20
@@ -252,7 +252,7 @@ def test_parquet_is_read_in_batches_of_bounded_rows(tmp_path: Path, rows: int) -
 @pytest.mark.parametrize("over", [-1, 0, 1])
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
 def test_where_a_row_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, over: int) -> None:
-    monkeypatch.setattr(table_rows, "MOST_ROW", 1000)
+    monkeypatch.setattr(bounded_text, "MOST_ROW", 1000)
     wrapped = {".csv": ("text\n", "", "\n"), ".jsonl": ("", '{"text": "', '"}\n'), ".json": ("[\n", '{"text": "', '"}')}
     first, before, after = wrapped[suffix]
     text = "é" * (1000 - len(before + after) + over)
@@ -278,7 +278,7 @@ VALUES: list[Any] = [
 def test_an_array_is_read_piece_by_piece_as_it_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, indent: int | None, keyed: bool
 ) -> None:
-    monkeypatch.setattr(table_rows, "_CHUNK", chunk)
+    monkeypatch.setattr(bounded_text, "_CHUNK", chunk)
     named = {f"k{number}": value for number, value in enumerate(VALUES)}
     (tmp_path / "t.json").write_text(json.dumps(named if keyed else VALUES, indent=indent, ensure_ascii=False), "utf-8")
     rows = list(read_rows(tmp_path / "t.json", "table", keyed=keyed))
@@ -298,7 +298,7 @@ def test_an_array_is_read_piece_by_piece_as_it_is_read_whole(
 def test_an_array_that_breaks_off_or_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, content: str, row: int
 ) -> None:
-    monkeypatch.setattr(table_rows, "_CHUNK", chunk)
+    monkeypatch.setattr(bounded_text, "_CHUNK", chunk)
     (tmp_path / "t.json").write_text(content)
     with pytest.raises(BadInput, match=rf"t\.json: row {row}: not JSON"):
         list(read_rows(tmp_path / "t.json", "table"))
