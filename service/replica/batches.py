@@ -88,11 +88,13 @@ class BatchStore:
             await connection.execute(cases.insert(), added)
 
     async def commit(
-        self, batch_id: str, new: NewBatch, key_id: str, rows: int, key: str | None, by: Who = OPERATOR
-    ) -> str:
+        self, batch_id: str, new: NewBatch, key_id: str, rows: int, key: str | None, by: Who = OPERATOR,
+        asked: JSON | None = None,
+    ) -> str:  # fmt: skip
         """Let the rows be tried, which are all there; return the id of the batch.
 
-        If the same upload made a batch before, the id is that one's, and whoever began this one deletes it.
+        If the same upload made a batch before, the id is that one's, and whoever began this one deletes it. The
+        idempotency key belongs to the file and the options that the client sent (`asked`).
 
         Raises:
             Problem: the idempotency key belongs to another request.
@@ -100,7 +102,10 @@ class BatchStore:
         request = new.model_dump(mode="json", include={"sha256", "graph", "settings", "keep", "columns"})
         async with self._store.transaction() as connection:
             if key is not None:
-                before = await existing_for_request(self._store, connection, key_id, request, batch_id, key=key)
+                client_request = None if asked is None else {"sha256": new.sha256, **asked}
+                before = await existing_for_request(
+                    self._store, connection, key_id, request, batch_id, client_request=client_request, key=key
+                )
                 if before is not None:
                     return before
             ready = {"status": "running", "owner": None, "rows": rows, "left_out": new.left_out}

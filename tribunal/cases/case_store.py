@@ -73,6 +73,7 @@ class CaseStore:
         here: bool,
         most_waiting: int,
         idempotency_key: str | None = None,
+        client_request: JSON | None = None,
         again: float | None = None,
         by: Who = OPERATOR,
         deadline: float | None = None,
@@ -86,6 +87,7 @@ class CaseStore:
             here: whether this replica has a place for it. It takes the case up at once, unless others wait before it.
             most_waiting: how many cases may wait.
             idempotency_key: the request's own name, under which it is done once.
+            client_request: the fields that the client sent, as for `existing_for_request`.
             again: give the same case of the same key instead, if it is under way or was decided so few seconds ago.
             by: who asks, for the audit log.
             deadline: when the case fails, if no model answers until then.
@@ -114,8 +116,9 @@ class CaseStore:
             async with connection.begin_nested() if is_named else nullcontext():
                 if is_named:
                     before = await existing_for_request(
-                        self._store, connection, key_id, asked, case_id, key=idempotency_key, again=again or 0.0
-                    )
+                        self._store, connection, key_id, asked, case_id, client_request=client_request,
+                        key=idempotency_key, again=again or 0.0,
+                    )  # fmt: skip
                     if before is not None:
                         return Intake(before, False)
                 if not here:

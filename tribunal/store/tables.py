@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0007"  # of these tables: the last of the migrations
+VERSION = "0008"  # of these tables: the last of the migrations
 
 
 @unique
@@ -310,7 +310,8 @@ idempotency = _table(
     "idempotency",
     Column("key_id", Text, primary_key=True),
     Column("key", Text, primary_key=True),
-    Column("request", Text, nullable=False, comment="SHA-256 of what was asked, so that another request is refused"),
+    Column("request", Text, nullable=False, comment="SHA-256 of the case, with its settings"),
+    Column("client_request", Text, comment="SHA-256 of the client's request; another request is refused"),
     Column("made", Text, nullable=False, comment="the id of the case or batch that it made"),
     Column("created", Double, nullable=False),
 )
