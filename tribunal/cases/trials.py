@@ -191,7 +191,7 @@ class Trials:
         while given is not None or progress.standing == "under_way":
             state = await run_graph(
                 self._graph(held.graph), held.graph, given, held.id, listen,
-                context=context, config=config, durability=self._durability,
+                context=context, config=config, attempt=held.attempt, durability=self._durability,
             )  # fmt: skip
             stops = state.pop(INTERRUPT, None)
             waits = stops is not None
