@@ -237,7 +237,10 @@ def needs_likeness(sample: Sample) -> bool:
 def record_of_unusable_post(
     sample: Sample, graph: str, context: Context, problem: str, kind: str = "input", calls: tuple[Call, ...] = ()
 ) -> Record:
-    """Return the record of a post that can't be judged (`input`), ends processes (`crash`) or meets a bug (`internal`)."""
+    """Return the record of a post that has no trial to its end.
+
+    Its `kind`: it can't be judged (`input`), ends processes (`crash`), or meets a bug of this program (`internal`).
+    """
     ended = {"outcome": "failure", "explanation": problem, "error": kind, "seat": "", "role": "", "model": ""}
     return record_without_graph(sample, graph, context, ended, calls)
 

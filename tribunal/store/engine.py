@@ -31,6 +31,7 @@ from tribunal.plugins import require_extra
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
 from tribunal.store.table_versions import (
     DatabaseDamaged,
+    check_compatible,
     check_tables,
     create_tables,
     is_newer,
@@ -137,9 +138,10 @@ class Store:
         """Compare the tables with those that this program works on: a tenth of a second.
 
         Raises:
-            BadInput: they differ.
+            BadInput: they differ, or are of a later release that this program can't work with.
         """
         async with self.reading() as connection:
+            await connection.run_sync(check_compatible, self.address)
             await connection.run_sync(check_tables, self.address)
 
     async def version(self) -> str | None:
@@ -369,6 +371,7 @@ def upgrade(address: str | None = None) -> str:
             elif version != VERSION and not is_newer(version):
                 run_migrations(connection, shown, version)
             upgrade_checkpoint_tables(connection)  # they have versions of their own, those of the installed library
+            check_compatible(connection, shown)
             check_tables(connection, shown)
     finally:
         engine.dispose()

@@ -14,6 +14,8 @@ from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, In
 
 METADATA = MetaData()
 VERSION = "0008"  # of these tables: the last of the migrations
+# The earliest version whose programs can use these tables, too: raise it with a migration that does more than add.
+COMPATIBLE_FROM = "0007"
 
 
 @unique
