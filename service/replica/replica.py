@@ -38,7 +38,7 @@ from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
-from tribunal.store.engine import DatabaseUnreachable, Store
+from tribunal.store.engine import DatabaseUnreachable, Store, explain_error, is_full
 from tribunal.store.table_versions import is_newer
 from tribunal.store.tables import VERSION, cases
 
@@ -76,6 +76,7 @@ class Replica:
         self._orphans: set[tuple[str, int]] = set()
         self._checked_version: str | None = VERSION  # of the tables; `run_replica` has checked them
         self._fits = True
+        self._is_disk_full = False
 
     async def drain(self) -> None:
         """Take up no new work, and let what is in flight end; after `graceful` seconds it goes back to the queue."""
@@ -87,6 +88,8 @@ class Replica:
             return "stopping"
         if any(task.done() for task in self.work_tasks):
             return "queue"
+        if self._is_disk_full:
+            return "disk"
         if time.monotonic() - self.last_heartbeat > self.options.takeover:
             return "no sign of life"  # another replica takes its cases over
         try:
@@ -95,8 +98,8 @@ class Replica:
                 if version != self._checked_version:  # somebody has run `tribunal service migrate`
                     self._checked_version, self._fits = version, await self._fits_tables(version)
         except Exception as error:  # noqa: BLE001 (whatever it is, the database doesn't answer)
-            _LOG.warning("the database doesn't answer: %s", type(error).__name__)
-            return "database"
+            _LOG.warning("the database doesn't answer: %s", explain_error(error))
+            return "disk" if is_full(error) else "database"
         return None if self._fits else "tables"
 
     async def _fits_tables(self, version: str | None) -> bool:
@@ -117,8 +120,13 @@ class Replica:
 
     async def send_heartbeat(self) -> None:
         """Say that this replica is alive, and give back the cases that it has by mistake."""
-        await self.case_store.send_heartbeat()
+        try:
+            await self.case_store.send_heartbeat()
+        except Exception as error:
+            self._is_disk_full = is_full(error)
+            raise
         self.last_heartbeat = time.monotonic()
+        self._is_disk_full = False
         await self._release_orphaned_cases()
 
     async def _release_orphaned_cases(self) -> None:

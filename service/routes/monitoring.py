@@ -41,11 +41,11 @@ class Readiness(BaseModel):
     """Whether this replica can take work now."""
 
     ready: bool = Field(description="whether it can")
-    trouble: Literal["stopping", "queue", "no sign of life", "database", "tables"] | None = Field(
+    trouble: Literal["stopping", "queue", "no sign of life", "disk", "database", "tables"] | None = Field(
         default=None,
         description="why not: it stops; nothing brings it work; it couldn't say that it is alive, so that others take "
-        "its cases over; the database doesn't answer; its tables are of an earlier release, or "
-        "lack what this one needs",
+        "its cases over; the database's disk is full; the database doesn't answer; its tables are of an earlier "
+        "release, or lack what this one needs",
     )
     degraded: bool = Field(
         default=False, description="whether a provider's models don't answer: posts are taken in and held meanwhile"

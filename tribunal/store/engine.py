@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
 import sys
 import time
@@ -41,6 +42,7 @@ from tribunal.store.table_versions import (
 from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
+_DISK_FULL = "53100"  # PostgreSQL's code
 _FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
 MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
@@ -299,6 +301,21 @@ def is_away(error: BaseException) -> bool:
     return psycopg is not None and isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
 
 
+def is_full(error: BaseException) -> bool:
+    """Return whether an error says that a disk is full: the database's, or one of this machine."""
+    cause: Any = getattr(error, "orig", None) or error
+    if getattr(cause, "sqlstate", None) == _DISK_FULL or getattr(cause, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    if (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return True
+    return cause.__cause__ is not None and is_full(cause.__cause__)
+
+
+def explain_error(error: BaseException) -> str:
+    """Return how the log names an error: that a disk is full, or its type. Its message may quote a post."""
+    return "the disk is full; make room" if is_full(error) else type(error).__name__
+
+
 def is_broken(error: BaseException) -> bool:
     """Return whether an error is of the database: it is away, or damaged."""
     return is_away(error) or isinstance(error, SQLAlchemyError | sqlite3.Error | UnicodeError | DatabaseDamaged)
@@ -306,6 +323,11 @@ def is_broken(error: BaseException) -> bool:
 
 def database_problem(address: str, error: BaseException) -> BadInput:
     """Return the error that a user reads for one of a driver: a line with the way out."""
+    if is_full(error):
+        return DatabaseUnreachable(
+            f"database: {address}: can't be written: {_one_line(error)}; make room on the disk that holds it, then do "
+            "the same again"
+        )
     if address.startswith("postgresql") and not isinstance(error, MISSHAPEN):
         return DatabaseUnreachable(f"database: {address}: {_one_line(error)}; see that it runs and takes this user")
     if is_away(error):
