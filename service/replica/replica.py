@@ -17,6 +17,7 @@ from tribunal.cases.docket import migrate_old_docket
 from tribunal.cases.holds import announce_expiring_cases, mark_held
 from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
+from tribunal.clock import MOST_SECONDS, clock_offset, database_now
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import read_prices
 from tribunal.notices.mapping import read_mapping
@@ -77,6 +78,7 @@ class Replica:
         self._checked_version: str | None = VERSION  # of the tables; `run_replica` has checked them
         self._fits = True
         self._is_disk_full = False
+        self._clock_differs = False
 
     async def drain(self) -> None:
         """Take up no new work, and let what is in flight end; after `graceful` seconds it goes back to the queue."""
@@ -127,7 +129,16 @@ class Replica:
             raise
         self.last_heartbeat = time.monotonic()
         self._is_disk_full = False
+        self._note_clock()
         await self._release_orphaned_cases()
+
+    def _note_clock(self) -> None:
+        """Log when the clock of this machine begins or ceases to differ from the database's."""
+        seconds = clock_offset()
+        differs = abs(seconds) > MOST_SECONDS
+        if differs and not self._clock_differs:
+            _LOG.warning("the clock of this machine is %+.0f s from the database's, which counts; set it", seconds)
+        self._clock_differs = differs
 
     async def _release_orphaned_cases(self) -> None:
         """Give back the cases that stand in this replica's name and that it doesn't try; nobody else takes them up.
@@ -180,7 +191,7 @@ class Replica:
 
     async def _admit(self, row: JSON) -> bool:
         """Return whether a case of the queue may be begun though a provider doesn't answer; else say why in its row."""
-        is_overdue = row["deadline"] is not None and row["deadline"] <= time.time()
+        is_overdue = row["deadline"] is not None and row["deadline"] <= database_now()
         needed = () if is_overdue else await self.outages.needed_providers(row["graph"], row["settings"])
         if self.outages.admit(row["id"], needed):
             return True
@@ -251,8 +262,8 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
         outbox = Outbox(store, options.public_url)
         bounds = case_bounds(options, telemetry.prices)
         case_store = CaseStore(store, new_owner(), options.takeover, outbox, sampling, bounds)
-        await case_store.send_heartbeat()
         replica = Replica(options, store, case_store, telemetry)
+        await replica.send_heartbeat()
         days = options.webhook_days, options.webhook_dead_days
         sender = WebhookSender(store, outbox, case_store.writes, options.webhook_retries, options.webhook_timeout, days)
         others = replica.start_loops(sender)

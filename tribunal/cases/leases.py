@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import socket
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.calls import Usage
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import Reservation
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
@@ -125,13 +125,13 @@ def living_owners(lease: float) -> Any:
     One that is dated further ahead was given by a clock that has been set back since, and counts for nothing: else its
     cases would be nobody's for as long as the clock was wrong.
     """
-    now = time.time()
+    now = database_now()
     return select(replicas.c.id).where(replicas.c.seen > now - lease, replicas.c.seen < now + lease)
 
 
 def seconds_left(seen: float | None, lease: float = LEASE) -> float:
     """Return for how long a process still counts as alive by its last heartbeat, as `living_owners`; 0: it doesn't."""
-    left = 0.0 if seen is None else seen + lease - time.time()
+    left = 0.0 if seen is None else seen + lease - database_now()
     return left if 0 < left < 2 * lease else 0.0
 
 
@@ -141,7 +141,7 @@ PLACE_IN_QUEUE = cases.c.created - PRIORITY_SECONDS * cases.c.priority
 
 def waits_in_queue() -> Any:
     """Return the condition of cases in the queue whose turn it may be."""
-    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time()))
+    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= database_now()))
 
 
 def is_free(replica: str, takeover: float, *, any_way_in: bool = False) -> Any:
@@ -241,7 +241,7 @@ async def existing_for_request(
     asked = fingerprint(request)
     # No header holds a line break, so nobody's Idempotency-Key is one of these.
     row = {
-        "key_id": key_id, "key": key or f"\n{asked}", "request": asked, "made": made, "created": time.time(),
+        "key_id": key_id, "key": key or f"\n{asked}", "request": asked, "made": made, "created": database_now(),
         "client_request": fingerprint(request if client_request is None else client_request),
     }  # fmt: skip
     first = store.insert(idempotency).values(**row).on_conflict_do_nothing().returning(idempotency.c.made)
@@ -257,7 +257,7 @@ async def existing_for_request(
             raise Problem(
                 "conflict", f"Idempotency-Key: {str(key)[:80]}: belongs to another request; give this one its own"
             )
-        lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > time.time() - again)
+        lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > database_now() - again)
         counts = cases.c.status.in_(("queued", "running")) | lately
         if key is not None:  # what it made may also be a batch or an appeal
             counts = (cases.c.status != "cancelled") & (func.coalesce(cases.c.outcome, "") != "failure")

@@ -25,6 +25,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
+from tribunal.clock import set_database_clock
 from tribunal.database import WAIT, Unwritable, check_sqlite_file, connect, database_error, set_write_ahead_mode
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
@@ -42,6 +43,7 @@ from tribunal.store.table_versions import (
 from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
+_ITS_TIME = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 _DISK_FULL = "53100"  # PostgreSQL's code
 _FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
@@ -108,6 +110,7 @@ class Store:
         try:
             with database_problems(store.address, "its version"):
                 await store._check_version(address, make=not postgres if make is None else make)
+                await store.measure_clock()
         except BadInput:
             await store.close()
             raise
@@ -145,6 +148,16 @@ class Store:
         async with self.reading() as connection:
             await connection.run_sync(check_compatible, self.address)
             await connection.run_sync(check_tables, self.address)
+
+    async def measure_clock(self) -> None:
+        """Set this process's clock by the database's (`database_now`). SQLite's is this machine's."""
+        if not self.postgres:
+            set_database_clock(None)
+            return
+        async with self._asked.connect() as connection:
+            asked = time.monotonic()
+            said = (await connection.execute(_ITS_TIME)).scalar_one()
+            set_database_clock(float(said), asked, time.monotonic())
 
     async def version(self) -> str | None:
         """Return the version of its tables, or None if it has none."""
