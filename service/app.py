@@ -39,7 +39,7 @@ from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, usage, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
-from tribunal.store.engine import is_full
+from tribunal.store.problems import is_full
 
 # In the order in which the document shows them.
 _ROUTERS = (

@@ -13,7 +13,7 @@ import psycopg
 from sqlalchemy import exc
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from tribunal.store.engine import explain_error, is_full
+from tribunal.store.problems import explain_error, is_full
 from tribunal.text import one_line
 
 DATABASE_AWAY: tuple[type[Exception], ...] = (

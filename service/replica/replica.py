@@ -39,7 +39,8 @@ from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
-from tribunal.store.engine import DatabaseUnreachable, Store, explain_error, is_full
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, explain_error, is_full
 from tribunal.store.table_versions import is_newer
 from tribunal.store.tables import VERSION, cases
 

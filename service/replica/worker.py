@@ -23,7 +23,8 @@ from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while_away
 from tribunal.service.replica.outages import Outages
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver
-from tribunal.store.engine import Store, is_away
+from tribunal.store.engine import Store
+from tribunal.store.problems import is_away
 from tribunal.trust import for_an_agent, stored_settings
 
 _LOG = logging.getLogger(__name__)

@@ -37,8 +37,9 @@ from tribunal.cases.leases import MINE, Held
 from tribunal.database import DatabaseError
 from tribunal.errors import BadInput
 from tribunal.store.checkpoint_tables import library_saver, table_names
-from tribunal.store.engine import Store, is_broken
+from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group
+from tribunal.store.problems import is_broken
 from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)

@@ -26,7 +26,8 @@ from tribunal.prompts.policy_parts import Severity
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
-from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, database_problems
 from tribunal.store.tables import cases, contents
 from tribunal.text import normalize_text, parse_json
 from tribunal.times import new_id

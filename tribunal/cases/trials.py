@@ -32,7 +32,8 @@ from tribunal.nodes.state import Case
 from tribunal.plugins import names
 from tribunal.prompts.policy import use_stored_policy
 from tribunal.schema import JSON, Failure, Frozen, Record, Review
-from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, database_problems
 from tribunal.store.table_versions import DatabaseDamaged
 from tribunal.store.tables import appeals, cases
 from tribunal.trust import check_code

@@ -9,8 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, inspect, text
 
 from tribunal.errors import BadInput
-from tribunal.store.tables import COMPATIBLE_FROM, METADATA, VERSION, audit_head
+from tribunal.store.tables import METADATA, VERSION, audit_head
 
+# The earliest version whose programs can use the tables, too: raise it with a migration that does more than add.
+COMPATIBLE_FROM = "0007"
 # The table in which Alembic writes the version of the others; our column beside it says which programs can use them.
 _VERSIONS, _COMPATIBLE_FROM = "alembic_version", "compatible_from"
 # What of a difference counts. Whatever else is there, such as a table or a comment, is in nobody's way.

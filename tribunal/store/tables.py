@@ -14,8 +14,6 @@ from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, In
 
 METADATA = MetaData()
 VERSION = "0008"  # of these tables: the last of the migrations
-# The earliest version whose programs can use these tables, too: raise it with a migration that does more than add.
-COMPATIBLE_FROM = "0007"
 
 
 @unique
@@ -121,8 +119,7 @@ cases = _table(
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="its key's: higher goes first"),
     Column("held", Text, comment="why it isn't tried now, though it is queued"),
     Column("held_until", Double),
-    # What it may take of its key's daily budget (`tribunal.cases.reservations`).
-    Column("reserved_day", Text, comment="the day whose budget it is reserved of"),
+    Column("reserved_day", Text, comment="the day of whose budget it may take these (`tribunal.cases.reservations`)"),
     Column("reserved_attempt", Integer, comment="the attempt that it is reserved for"),
     Column("reserved_calls", BigInteger, comment="none where the key has no limit of them; so the next two"),
     Column("reserved_tokens", BigInteger),
