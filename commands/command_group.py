@@ -210,7 +210,8 @@ def _tell_damaged_rows(callback: Any) -> Any:
 
     @wraps(callback)
     def run(**given: Any) -> Any:
-        from tribunal.store.engine import database_problems, shown_address
+        from tribunal.store.engine import shown_address
+        from tribunal.store.problems import database_problems
 
         with database_problems(shown_address(given.get("database")), "what is kept there"):
             try:

@@ -83,7 +83,8 @@ def run_in_store(database: str | None, work: Callable[[Store], Awaitable[Result]
     """Open the database, run `work` on it, close it, and return what `work` gives."""
 
     async def do_work() -> Result:
-        from tribunal.store.engine import Store, database_problems
+        from tribunal.store.engine import Store
+        from tribunal.store.problems import database_problems
 
         store = await Store.open(database)
         try:
@@ -100,7 +101,7 @@ def run_in_docket(database: str | None, work: Callable[[Docket], Awaitable[Resul
 
     async def do_work() -> Result:
         from tribunal.cases.docket import docket_here
-        from tribunal.store.engine import database_problems
+        from tribunal.store.problems import database_problems
 
         docket = await docket_here(database)
         with database_problems(docket.store.address, "what is kept there"):

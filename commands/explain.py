@@ -171,7 +171,7 @@ async def _find_case(case: str, database: str | None) -> CaseAtHand:
         way_out = "give a case's id, or a file with what tribunal judge --json printed"
         return explanations.case_from_json(_read_text(Path(case), "case", way_out), case)
     from tribunal.cases.docket import docket_here
-    from tribunal.store.engine import database_problems
+    from tribunal.store.problems import database_problems
 
     store = (await docket_here(database)).store
     with database_problems(store.address, f"case {case}"):

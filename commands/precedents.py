@@ -121,7 +121,7 @@ async def _read(source: str, database: str | None, encoding: str) -> tuple[list[
     if source == "database":
         from tribunal.cases.docket import docket_here
         from tribunal.exports.finished_cases import decided_cases_in_database
-        from tribunal.store.engine import database_problems
+        from tribunal.store.problems import database_problems
 
         store = (await docket_here(database)).store
         with database_problems(store.address, "the decided cases"):

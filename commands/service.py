@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
 
+from tribunal.clock import database_now
 from tribunal.commands.database import run_in_store
 from tribunal.commands.shared_options import Database
 from tribunal.commands.webhooks import app as webhooks_app
@@ -62,7 +62,7 @@ def add_key(
 def _end_of_key(expires: str | None) -> float | None:
     """Return when a key ends, in seconds of the epoch; raise BadInput if that is no time to come."""
     try:
-        return None if expires is None else moment_of(expires, time.time())
+        return None if expires is None else moment_of(expires, database_now())
     except ValueError as error:
         raise BadInput(f"--expires: {error}") from None
 
@@ -72,7 +72,7 @@ def list_keys(database: Database = None) -> None:
     """List the keys: id, name, scopes, limits, priority, date, end, and whether revoked or expired."""
     from tribunal.service.replica import keys
 
-    now = time.time()
+    now = database_now()
     for row in run_in_store(database, keys.list_keys):
         limits = ", ".join(f"{name} {row[name]:g}" for name in keys.KeyLimits.model_fields if row[name] is not None)
         limits = f"{limits or 'no limits'}  priority {row['priority']}" if row["priority"] else limits
@@ -109,7 +109,7 @@ def rotate_key(
     end = _end_of_key(expires)
     made, old_ends = run_in_store(database, lambda store: keys.rotate_key(store, key_id, seconds, end))
     say(made)
-    works = f"works until {format_date(old_ends)}" if old_ends > time.time() else "opens nothing any more"
+    works = f"works until {format_date(old_ends)}" if old_ends > database_now() else "opens nothing any more"
     say(f"{key_id}: the old key {works}", aside=True)
 
 

@@ -39,6 +39,7 @@ from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, usage, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
+from tribunal.store.problems import is_full
 
 # In the order in which the document shows them.
 _ROUTERS = (
@@ -83,7 +84,16 @@ def create_app(options: ServiceOptions) -> FastAPI:
     if options.try_:
         app.include_router(try_page.router, include_in_schema=False)
     app.add_exception_handler(visits.SignInRequired, visits.redirect_to_sign_in)
-    errors = (Problem, BadInput, RequestValidationError, DataError, HTTPException, ClientDisconnect, *DATABASE_AWAY)
+    errors = (
+        Problem,
+        BadInput,
+        RequestValidationError,
+        DataError,
+        HTTPException,
+        ClientDisconnect,
+        OSError,
+        *DATABASE_AWAY,
+    )
     for error in errors:
         app.add_exception_handler(error, _answer_error)
     app.state.telemetry = telemetry
@@ -105,6 +115,8 @@ def _internal_error(scope: Scope, message: str) -> ASGIApp:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, OSError) and not is_full(error):
+        raise error
     response = _respond(request, _problem_of(error))
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})
@@ -128,6 +140,9 @@ def _problem_of(error: Exception) -> Problem:
             problem = Problem(_KIND_OF_STATUS.get(error.status_code, "bad_input"), str(error.detail))
             problem.status = error.status_code
             return problem
+    if is_full(error):
+        message = "the disk of the service is full, so nothing was stored; send the request again once there is room"
+        return Problem("unavailable", message, retry_after=10)
     message = "the database is not reachable; send the request again in a moment"
     return Problem("unavailable", message, retry_after=1)
 

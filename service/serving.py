@@ -100,7 +100,8 @@ async def _check_start(options: ServiceOptions) -> str:
     """
     from tribunal.cases.docket import migrate_old_docket
     from tribunal.service.replica.replica import check_options
-    from tribunal.store.engine import Store, database_problems
+    from tribunal.store.engine import Store
+    from tribunal.store.problems import database_problems
 
     store = await Store.open(options.database)
     try:

@@ -8,6 +8,8 @@ import uuid
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from tribunal.clock import database_now
+
 DAY = 86_400  # seconds
 _UNITS = (("d", DAY), ("h", 3_600), ("min", 60))
 
@@ -110,4 +112,4 @@ def seconds_until_retry(header: str) -> float | None:
 
 def new_id(kind: str = "case") -> str:
     """Return an id such as `case-0198…`; later ones sort after earlier ones."""
-    return f"{kind}-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
+    return f"{kind}-{int(database_now() * 1000):011x}{uuid.uuid4().hex[:10]}"

@@ -234,10 +234,15 @@ def needs_likeness(sample: Sample) -> bool:
     return sample.gold is not None and not sample.group
 
 
-def record_of_unusable_post(sample: Sample, graph: str, context: Context, problem: str, kind: str = "input") -> Record:
-    """Return the record of a post that can't be judged (`input`) or that ends processes (`crash`)."""
+def record_of_unusable_post(
+    sample: Sample, graph: str, context: Context, problem: str, kind: str = "input", calls: tuple[Call, ...] = ()
+) -> Record:
+    """Return the record of a post that has no trial to its end.
+
+    Its `kind`: it can't be judged (`input`), ends processes (`crash`), or meets a bug of this program (`internal`).
+    """
     ended = {"outcome": "failure", "explanation": problem, "error": kind, "seat": "", "role": "", "model": ""}
-    return record_without_graph(sample, graph, context, ended)
+    return record_without_graph(sample, graph, context, ended, calls)
 
 
 def record_without_graph(

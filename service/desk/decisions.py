@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter
@@ -13,6 +12,7 @@ from tribunal.case_decider import find_models_outcome
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.problem import Problem
 from tribunal.cases.waiting_cases import names_of_person
+from tribunal.clock import database_now
 from tribunal.errors import BadInput
 from tribunal.nodes.clauses import clause_list
 from tribunal.prompts.policy import Policy, translate_policy
@@ -100,7 +100,7 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     if others:
         done |= {"others": len(decided) - 1, "left_out": ",".join(left_out[:_MOST_NAMED])}
     if undo_seconds:
-        done |= {"undo": ",".join(decided), "until": round(time.time() + undo_seconds)}
+        done |= {"undo": ",".join(decided), "until": round(database_now() + undo_seconds)}
     wanted, most = filters_from_query(visit), replica.options.desk_break
     hard = await visit.sessions.count_hard_case(visit.session, hard=_is_hard_case(before))
     if most and hard >= most:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import time
 from ipaddress import ip_address, ip_network
 
 from sqlalchemy import delete, select, update
 
 from tribunal.cases.problem import Problem
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.keys import Caller, caller_with_key_id
 from tribunal.service.replica.options import ServiceOptions
@@ -55,7 +55,7 @@ class DeskSessionStore:
 
     async def begin_session(self, who: Caller, named: str | None) -> str:
         """Sign somebody in, who says that they are `named`; return what their browser holds from then on."""
-        token, now = secrets.token_urlsafe(32), time.time()
+        token, now = secrets.token_urlsafe(32), database_now()
         row: JSON = {
             "id": hash_token(token), "key_id": who.key_id or None, "proxied": who.name if who.proxied else None,
             "named": named, "created": now, "seen": now, "hard": 0,
@@ -82,7 +82,7 @@ class DeskSessionStore:
             token: what the browser holds.
             proxied: whom the trusted proxy names in this request. A session that was begun so is theirs alone.
         """
-        now = time.time()
+        now = database_now()
         where = desk_sessions.c.id == hash_token(token)
         async with self._store.transaction() as connection:
             row = (await connection.execute(select(desk_sessions).where(where))).mappings().first()
@@ -120,7 +120,7 @@ class DeskSessionStore:
         Raises:
             Problem: the address has tried too many.
         """
-        minute = int(time.time() // 60)
+        minute = int(database_now() // 60)
         one = self._store.insert(desk_tries).values(
             address=_address_bucket(address), minute=minute, number=max(change, 0)
         )
@@ -131,7 +131,7 @@ class DeskSessionStore:
             tried = (await connection.execute(one.returning(desk_tries.c.number))).scalar_one()
             await connection.execute(delete(desk_tries).where(desk_tries.c.minute < minute - 10))
         if tried > MOST_TRIES:
-            left = 61 - int(time.time() % 60)
+            left = 61 - int(database_now() % 60)
             raise Problem("too_many", f"over {MOST_TRIES} keys a minute were tried from there", retry_after=left)
 
 

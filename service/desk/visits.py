@@ -6,7 +6,6 @@ Every request is held to where it comes from, and every form to what only a page
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from hmac import compare_digest
@@ -20,6 +19,7 @@ from pydantic import Field
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.waiting_cases import claim_seconds_left, names_of_person
+from tribunal.clock import database_now
 from tribunal.schema import Frozen
 from tribunal.service.desk.pages import desk_address, redirect_to, render_page, render_problem
 from tribunal.service.desk.sessions import DeskSession, DeskSessionStore
@@ -166,7 +166,7 @@ class DeskVisit:
         As the address says it: whether it still can be is seen when it is tried.
         """
         ids, until = self.parameter("undo", 4000), self.parameter("until")
-        left = int(until) - int(time.time()) if until.isdecimal() else 0
+        left = int(until) - int(database_now()) if until.isdecimal() else 0
         return (ids, left) if re.fullmatch(r"[\w,-]+", ids) and left > 0 else ("", 0)
 
     def picked_cases(self) -> list[str]:
@@ -183,7 +183,7 @@ class DeskVisit:
         if result is not None:
             typed = {name: result.typed.get(name, "") for name in TYPED_FIELDS}
             status, context = result.status, {"said": result.said, "wrong": result.wrong, "typed": typed, **context}
-        return render_page(self.request, template, status, visit=self, tabs=TABS, now=time.time(), **context)
+        return render_page(self.request, template, status, visit=self, tabs=TABS, now=database_now(), **context)
 
     def go(self, path: str) -> RedirectResponse:
         """Redirect the browser to another page, after a POST."""

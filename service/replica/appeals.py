@@ -9,7 +9,6 @@ killed leaves nothing half done.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from tribunal.cases.outbox import Outbox
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import policy_columns
 from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, reserve
+from tribunal.clock import database_now
 from tribunal.errors import BadInput
 from tribunal.nodes.clauses import named_clauses
 from tribunal.schema import JSON, Frozen, Record
@@ -87,7 +87,7 @@ class Appeals(ClaimStore):
         Raises:
             Problem: there is no such case, it has no verdict, it isn't kept, its time is over, or an appeal is open.
         """
-        appeal_id, now = new_id("appeal"), time.time()
+        appeal_id, now = new_id("appeal"), database_now()
         async with self._store.transaction() as connection:
             # The new trial of an appeal is no case of its own.
             own = (cases.c.id == case_id) & cases.c.appeal_id.is_(None)
@@ -197,7 +197,7 @@ class Appeals(ClaimStore):
             if action == "retry":
                 row = await self._order_trial(connection, case, appeal, reviewer, note, by)
             else:
-                at = held["at"] if held else time.time()
+                at = held["at"] if held else database_now()
                 row = await self._write_decision(connection, case, appeal, reviewer, note, after, named, by, at)
         self._outbox.send()
         if action == "retry" and self._queued is not None:
@@ -248,7 +248,7 @@ class Appeals(ClaimStore):
     async def _order_trial(
         self, connection: AsyncConnection, case: JSON, appeal: JSON, reviewer: str, note: str, by: Who
     ) -> JSON:
-        trial_id, now = new_id(), time.time()
+        trial_id, now = new_id(), database_now()
         against = {"reason": appeal["reason"], "context": appeal["context"]}
         same = {name: case[name] for name in ("key_id", "graph", "via", "post_id", "post_sha", "priority")}
         settings = {**case["settings"], "review": False, "review_rule": []}

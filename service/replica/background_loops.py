@@ -13,6 +13,7 @@ import psycopg
 from sqlalchemy import exc
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
+from tribunal.store.problems import explain_error, is_full
 from tribunal.text import one_line
 
 DATABASE_AWAY: tuple[type[Exception], ...] = (
@@ -36,7 +37,8 @@ async def retry_while_away(write: Callable[[], Awaitable[Result]]) -> Result:
 
 def _log_away(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    _LOG.warning("the database is away, and is asked again: %s", one_line(str(getattr(error, "orig", error)))[:300])
+    trouble = "the disk is full; make room" if error is not None and is_full(error) else "the database is away"
+    _LOG.warning("%s; it is asked again: %s", trouble, one_line(str(getattr(error, "orig", error)))[:300])
 
 
 async def repeat(
@@ -63,7 +65,7 @@ async def repeat(
                 await one_round
             raise
         except Exception as error:  # noqa: BLE001 (the database may come back)
-            _LOG.warning("%s: %s", what, type(error).__name__)
+            _LOG.warning("%s: %s", what, explain_error(error))
         if not done:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -12,6 +12,7 @@ import time
 from tribunal.cases.leases import Held
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import MOMENT
+from tribunal.clock import database_now
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.keys import check_key
@@ -53,7 +54,7 @@ class BatchFeeder:
             try:
                 await check_key(self._store, turn["key_id"])
             except Problem as problem:
-                until = time.time() + (problem.retry_after or _REFUSED_KEY_SECONDS)
+                until = database_now() + (problem.retry_after or _REFUSED_KEY_SECONDS)
                 await self._batches.hold(batch_id, problem.message, until)
                 return 0
         outages = self._worker.outages
@@ -74,7 +75,7 @@ class BatchFeeder:
         except Problem as problem:
             seconds = problem.retry_after or 0
             if seconds > MOMENT:  # else cases under way may give enough back
-                await self._batches.hold(batch_id, problem.message, time.time() + seconds)
+                await self._batches.hold(batch_id, problem.message, database_now() + seconds)
             return 0
         finally:
             for _ in range(placed - len(rows)):

@@ -80,8 +80,9 @@ class Uploads:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def take_in(
-        self, upload: Upload, wanted: JSON, key_id: str, idempotency_key: str | None, by: Who = OPERATOR
-    ) -> str:
+        self, upload: Upload, wanted: JSON, key_id: str, idempotency_key: str | None, by: Who = OPERATOR,
+        asked: JSON | None = None,
+    ) -> str:  # fmt: skip
         """Look through a file and write its rows down; return the id of its batch.
 
         Args:
@@ -90,6 +91,7 @@ class Uploads:
             key_id: whose request it is.
             idempotency_key: the request's own name, under which it is done once.
             by: who asks, for the audit log.
+            asked: `wanted` as the client sent it, to which the idempotency key belongs.
 
         Raises:
             BadInput: the file, a column or a setting is wrong; nothing of it is kept.
@@ -104,11 +106,13 @@ class Uploads:
                 new = NewBatch(
                     **wanted, file=upload.name, sha256=upload.sha256, given=given, left_out=dict(posts.problems)
                 )
-                return await self._write_rows(posts, new, key_id, idempotency_key, by)
+                return await self._write_rows(posts, new, key_id, idempotency_key, by, asked)
             except BadInput as error:
                 raise BadInput(str(error).replace(f"{upload.path.parent}/", "")) from None
 
-    async def _write_rows(self, posts: PostTable, new: NewBatch, key_id: str, key: str | None, by: Who) -> str:
+    async def _write_rows(
+        self, posts: PostTable, new: NewBatch, key_id: str, key: str | None, by: Who, asked: JSON | None
+    ) -> str:
         begun, batch_id = await self._batches.begin(new, key_id), ""
         author_hash = await load_author_hash(self._store) if new.keep and "author" in posts.roles else None
         rows, place = _batch_rows(posts, new.columns, author_hash), 0
@@ -116,7 +120,7 @@ class Uploads:
             while chunk := await asyncio.to_thread(lambda: list(islice(rows, _CHUNK))):
                 await self._batches.add_rows(begun, new, key_id, chunk, place)
                 place += len(chunk)
-            batch_id = await self._batches.commit(begun, new, key_id, place, key, by)
+            batch_id = await self._batches.commit(begun, new, key_id, place, key, by, asked)
         except IntegrityError as error:  # this replica was thought dead meanwhile, and what it read was swept away
             raise Problem("unavailable", "the upload was interrupted; send it again", retry_after=5) from error
         finally:

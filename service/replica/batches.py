@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from tribunal.cases.reservations import (
     reserve_for_attempt,
     settle,
 )
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
@@ -72,15 +72,15 @@ class BatchStore:
     async def begin(self, new: NewBatch, key_id: str) -> str:
         """Write a batch down whose rows come next; return its id."""
         row = new.model_dump(mode="json", exclude={"sha256"})
-        row |= {"id": new_id("batch"), "created": time.time(), "status": "reading", "owner": self._replica, "rows": 0}
+        row |= {"id": new_id("batch"), "created": database_now(), "status": "reading", "rows": 0}
         async with self._store.transaction() as connection:
-            await connection.execute(batches.insert().values(**row, key_id=key_id or None))
+            await connection.execute(batches.insert().values(**row, owner=self._replica, key_id=key_id or None))
         return str(row["id"])
 
     async def add_rows(self, batch_id: str, new: NewBatch, key_id: str, rows: Sequence[JSON], first: int) -> None:
         """Write rows of a batch down: `post`, as a graph takes it, and `fields`; `first` is the place of the first."""
         common = {
-            "created": time.time(), "status": "waiting", "attempt": 0, "key_id": key_id or None, "graph": new.graph,
+            "created": database_now(), "status": "waiting", "attempt": 0, "key_id": key_id or None, "graph": new.graph,
             "settings": new.settings, "keep": True, "batch_id": batch_id,
         }  # fmt: skip
         added = [{**common, **row, "id": new_id(), "place": at} for at, row in enumerate(rows, first)]
@@ -88,11 +88,13 @@ class BatchStore:
             await connection.execute(cases.insert(), added)
 
     async def commit(
-        self, batch_id: str, new: NewBatch, key_id: str, rows: int, key: str | None, by: Who = OPERATOR
-    ) -> str:
+        self, batch_id: str, new: NewBatch, key_id: str, rows: int, key: str | None, by: Who = OPERATOR,
+        asked: JSON | None = None,
+    ) -> str:  # fmt: skip
         """Let the rows be tried, which are all there; return the id of the batch.
 
-        If the same upload made a batch before, the id is that one's, and whoever began this one deletes it.
+        If the same upload made a batch before, the id is that one's, and whoever began this one deletes it. The
+        idempotency key belongs to the file and the options that the client sent (`asked`).
 
         Raises:
             Problem: the idempotency key belongs to another request.
@@ -100,7 +102,10 @@ class BatchStore:
         request = new.model_dump(mode="json", include={"sha256", "graph", "settings", "keep", "columns"})
         async with self._store.transaction() as connection:
             if key is not None:
-                before = await existing_for_request(self._store, connection, key_id, request, batch_id, key=key)
+                client_request = None if asked is None else {"sha256": new.sha256, **asked}
+                before = await existing_for_request(
+                    self._store, connection, key_id, request, batch_id, client_request=client_request, key=key
+                )
                 if before is not None:
                     return before
             ready = {"status": "running", "owner": None, "rows": rows, "left_out": new.left_out}
@@ -140,7 +145,7 @@ class BatchStore:
 
     async def find_turns(self) -> list[JSON]:
         """Return the batches of which more may be tried now, the oldest first, and why each was held."""
-        free = or_(batches.c.held_until.is_(None), batches.c.held_until <= time.time())
+        free = or_(batches.c.held_until.is_(None), batches.c.held_until <= database_now())
         columns = (batches.c[name] for name in ("id", "key_id", "held", "graph", "settings"))
         query = select(*columns).where(batches.c.status == "running", free)
         return await self._store.fetch_rows(query.order_by(batches.c.created))
@@ -154,7 +159,7 @@ class BatchStore:
             Problem: it doesn't reach for any.
         """
         of_batch = (cases.c.batch_id == batch_id, cases.c.status == "waiting")
-        due = or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time())
+        due = or_(cases.c.held_until.is_(None), cases.c.held_until <= database_now())
         query = select(cases.c.id).where(*of_batch, cases.c.outcome.is_(None), due).order_by(cases.c.place).limit(count)
         async with self._store.transaction() as connection:
             ids = (await connection.execute(query.with_for_update(skip_locked=True))).scalars().all()
@@ -186,7 +191,7 @@ class BatchStore:
         left = exists().where(cases.c.batch_id == batch_id, cases.c.status.in_(("waiting", "running")))
         is_done = (batches.c.id == batch_id, batches.c.finished.is_(None), batches.c.status != "reading", ~left)
         status = func.replace(batches.c.status, "running", "done")  # a cancelled one stays so
-        values = {"finished": time.time(), "status": status, **NOT_HELD}
+        values = {"finished": database_now(), "status": status, **NOT_HELD}
         async with self._store.transaction() as connection:
             await connection.execute(update(batches).where(*is_done).values(**values))
 
@@ -216,7 +221,7 @@ class BatchStore:
         lost = and_(cases.c.status == "running", of_batch, dead)
         cancelled = select(batches.c.id).where(batches.c.status == "cancelled", batches.c.finished.is_(None))
         unread = and_(batches.c.status == "reading", owner_is_dead(batches.c.owner, self._replica, self._takeover))
-        over = and_(batches.c.keep.is_(False), batches.c.finished < time.time() - forget_after)
+        over = and_(batches.c.keep.is_(False), batches.c.finished < database_now() - forget_after)
         me = replica_actor(self._replica)
         async with self._store.transaction() as connection:
             await connection.execute(update(cases).where(lost).values(status="waiting", owner=None))
@@ -269,7 +274,7 @@ class BatchStore:
 
 async def _cancel_waiting(store: Store, connection: AsyncConnection, which: Any) -> list[str]:
     """Cancel rows that wait; return their ids. What was reserved for an attempt that was lost counts as spent."""
-    values = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": _CANCELLED}}
+    values = {"status": "cancelled", "finished": database_now(), "record": {"cancelled": _CANCELLED}}
     ended = update(cases).where(which, cases.c.status == "waiting").values(**values).returning(cases)
     rows = (await connection.execute(ended)).mappings().all()
     for row in rows:

@@ -65,8 +65,8 @@ class CaseIntake:
             raise Problem("unavailable", "this replica stops; send it again", retry_after=1)
 
     async def open_case(
-        self, new: NewCase, who: Caller, *, idempotency_key: str | None = None, again: float | None = None,
-        deadline_s: float | None = None, wait: float = 0.0,
+        self, new: NewCase, who: Caller, *, idempotency_key: str | None = None, client_request: JSON | None = None,
+        again: float | None = None, deadline_s: float | None = None, wait: float = 0.0,
     ) -> OpenCase:  # fmt: skip
         """Take a case in, and begin with it if there is room and its models answer.
 
@@ -74,6 +74,7 @@ class CaseIntake:
             new: the case.
             who: asks for it.
             idempotency_key: the request's own name, under which it is done once.
+            client_request: the fields that the client sent, to which the idempotency key belongs.
             again: find the same case instead, if it is under way or was decided in the last so many seconds.
             deadline_s: for how many seconds it may be held while no model answers, as far as the operator lets it.
             wait: for how many seconds its caller waits; one that is not to be kept is held no longer.
@@ -93,7 +94,8 @@ class CaseIntake:
         try:
             case_id, is_new, held = await self.case_store.take_in(
                 new, who.key_id, here=placed, most_waiting=self.options.queue, idempotency_key=idempotency_key,
-                again=again, by=who.audit_actor, deadline=deadline, hold=hold if new.keep else None,
+                client_request=client_request, again=again, by=who.audit_actor, deadline=deadline,
+                hold=hold if new.keep else None,
             )  # fmt: skip
         finally:
             if placed and held is None:

@@ -14,6 +14,7 @@ from sqlalchemy import and_, case, func, or_, select
 
 from tribunal.cases.case_search import CaseFilter, ContentFilter, filter_conditions, find_cases, post_text
 from tribunal.cases.waiting_cases import claim_holds, names_of_person
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, notes
@@ -134,7 +135,7 @@ def _sort_columns(sort: QueueOrder, column: Any = cases.c) -> tuple[Any, ...]:
 
 async def count_queue(store: Store, filters: QueueFilter, person: str, *, blind: bool = False) -> QueueCounts:
     """Return how many cases wait, in all and by what one may ask for; lines as of `list_queue`."""
-    now = time.time()
+    now = database_now()
     matching, is_free = _matches(store, filters, person, now), and_(_is_free(person, now), cases.c.escalated.is_(None))
     counting = select(
         func.count().label("total"),
@@ -178,7 +179,7 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int,
     is how many they are. Those to which the models gave different verdicts are lines of their own, but not to whoever
     is `blind`. `court` is the category that the agents came to.
     """
-    now = time.time()
+    now = database_now()
     line = _line_of(filters, blind=blind)
     taken = case((and_(_is_free(person, now), cases.c.escalated.is_(None)), 0), else_=1)
     ranked = select(
@@ -206,7 +207,7 @@ async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: 
 
     There are several, since others take them meanwhile. Leads are given what was escalated, too.
     """
-    now = time.time()
+    now = database_now()
     skipped = select(notes.c.id).where(
         notes.c.case_id == cases.c.id, notes.c.person == person, notes.c.kind == "skipped",
         notes.c.at > now - _SKIP_SECONDS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
 from tribunal.cases.waiting_cases import check_claim, seconds_to_undo
+from tribunal.clock import database_now
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.probability import probability_by_person
@@ -66,7 +66,7 @@ class ClaimStore:
         Raises:
             Problem: there is none, it is decided, somebody else has it, or this person has decided the case.
         """
-        until = time.time() + seconds
+        until = database_now() + seconds
         async with self._store.transaction() as connection:
             await self._lock_for(connection, row_id, reviewer)
             row = await self._update(connection, row_id, {"claimed_by": reviewer, "claimed_until": until})
@@ -91,7 +91,7 @@ class ClaimStore:
             _, row = await self._lock(connection, row_id)
             if undo_seconds_left(row, reviewer) <= 0:
                 raise Problem("conflict", f"{self.noun}: {row_id}: it is too late to undo this; nothing was changed")
-            values = {**NO_ANSWER, "claimed_by": reviewer, "claimed_until": time.time() + seconds}
+            values = {**NO_ANSWER, "claimed_by": reviewer, "claimed_until": database_now() + seconds}
             row = await self._update(connection, row_id, values)
             await self._log(connection, by, self.undone_kind, row, reviewer=reviewer)
         return row
@@ -99,7 +99,7 @@ class ClaimStore:
     async def carry_out_due(self) -> None:
         """Carry out the decisions that can't be undone any more; one that doesn't hold any more is dropped."""
         columns = self.table.c
-        due = select(self.table).where(columns.held_until <= time.time(), columns.answer.is_not(None))
+        due = select(self.table).where(columns.held_until <= database_now(), columns.answer.is_not(None))
         for row in await self._store.fetch_rows(due):
             try:
                 await self._carry_out(row["id"], row["answer"])
@@ -124,7 +124,7 @@ class ClaimStore:
         self, connection: AsyncConnection, row_id: str, reviewer: str, answer: JSON, seconds: float, by: Who
     ) -> JSON:
         """Write down what a person decides, which takes effect after so many seconds unless they undo it."""
-        now = time.time()
+        now = database_now()
         held = {**answer, "reviewer": reviewer, "at": now, "by": by.dump()}
         until = {"held_until": now + seconds, "claimed_by": reviewer, "claimed_until": now + seconds}
         row = await self._update(connection, row_id, {"answer": held, **until})

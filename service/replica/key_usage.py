@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from pydantic import Field
 from sqlalchemy import delete, func, select
@@ -14,6 +14,7 @@ from tribunal.allowance import spend_from
 from tribunal.cases.leases import owner_is_dead
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import KINDS, CaseBounds, Reservation, day_of, reserve, settle
+from tribunal.clock import database_datetime
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import ModelUsage, Prices
@@ -115,7 +116,7 @@ def _letter_period(day: str, replica: str) -> str:
 
 async def settle_broken_off(store: Store, replica: str, takeover: float) -> None:
     """Count as spent all that replicas which are dead had reserved for letters: nobody knows what these took."""
-    owner = func.substr(usage.c.period, 1 + len(_letter_period(day_of(datetime.now(UTC)), "")))
+    owner = func.substr(usage.c.period, 1 + len(_letter_period(day_of(database_datetime()), "")))
     broken_off = usage.c.period.like("%Tletter-%") & owner_is_dead(owner, replica, takeover)
     async with store.transaction() as connection:
         for row in (await connection.execute(delete(usage).where(broken_off).returning(usage))).mappings().all():
@@ -133,7 +134,7 @@ async def read_usage(store: Store, key_id: str, days: int) -> KeyUsage:
     key = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id))
     if key is None:
         raise Problem("not_found", f"key: {key_id[:80]}: there is none")
-    now = datetime.now(UTC)
+    now = database_datetime()
     # A minute's row, which has a longer name, counts requests alone.
     since = day_of(now - timedelta(days=days - 1))
     whole_days = (usage.c.key_id == key_id, usage.c.period >= since, usage.c.period.not_like("%T%"))

@@ -9,15 +9,15 @@ import hashlib
 import hmac
 import math
 import secrets
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, get_args
 
 from sqlalchemy import delete, func, select, update
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import budget_problem
+from tribunal.clock import database_datetime, database_now
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
@@ -105,7 +105,7 @@ async def add_key(
     row = {"id": key_id, "name": name, "hash": _hash_secret(secret), "scopes": list(dict.fromkeys(scopes))}
     async with store.transaction() as connection:
         made = api_keys.insert().values(
-            **row, created=time.time(), expires=expires, priority=priority, **limits.model_dump()
+            **row, created=database_now(), expires=expires, priority=priority, **limits.model_dump()
         )
         await connection.execute(made)
         details: JSON = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
@@ -132,7 +132,7 @@ async def rotate_key(store: Store, key_id: str, overlap: float, expires: float |
     Raises:
         BadInput: there is no such key in force, or an older secret still opens it and `overlap` isn't 0.
     """
-    now, secret = time.time(), secrets.token_urlsafe(32)
+    now, secret = database_now(), secrets.token_urlsafe(32)
     in_force = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
     async with store.transaction() as connection:
         row = (await connection.execute(select(api_keys).where(in_force).with_for_update())).mappings().first()
@@ -162,7 +162,7 @@ async def revoke_key(store: Store, key_id: str) -> None:
     """Revoke a key: from now on it opens nothing; raise BadInput if there is no such key, or it is revoked already."""
     in_force = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
     async with store.transaction() as connection:
-        done = await connection.execute(update(api_keys).where(in_force).values(revoked=time.time()))
+        done = await connection.execute(update(api_keys).where(in_force).values(revoked=database_now()))
         if done.rowcount:
             await append(connection, THE_OPERATOR, LogEntry(kind="key.revoked", subject=key_id))
     if not done.rowcount:
@@ -177,7 +177,7 @@ async def list_keys(store: Store) -> list[JSON]:
 
 async def count_keys_ending(store: Store) -> int:
     """Return how many keys in force end within `WARNING_DAYS`."""
-    now = time.time()
+    now = database_now()
     soon = api_keys.c.revoked.is_(None) & api_keys.c.expires.between(now, now + 86_400 * WARNING_DAYS)
     return int(await store.fetch_value(select(func.count()).where(soon)) or 0)
 
@@ -223,7 +223,7 @@ async def count_request(store: Store, who: Caller, times: int = 1, *, free: bool
     """
     if not who.key_id:
         return
-    now = datetime.now(UTC)
+    now = database_datetime()
     minute, limits = now.strftime("%Y-%m-%dT%H:%M"), who.limits
     if limits.per_minute is not None:
         spent = {"calls": 0, "tokens": 0, "money": 0.0}
@@ -248,12 +248,12 @@ async def check_key(store: Store, key_id: str) -> None:
         caller = await _caller_in_force(store, key_id)
     except KeyRefused as refused:
         raise KeyRefused(refused.reason, key_id, f"the key that asked for it is {refused.reason}") from None
-    await _check_budget(store, caller, datetime.now(UTC))
+    await _check_budget(store, caller, database_datetime())
 
 
 async def _caller_in_force(store: Store, key_id: str, secret: str | None = None) -> Caller:
     """Return whom the id of a key stands for; raise KeyRefused if it isn't in force, or the secret is another's."""
-    row, now = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id)), time.time()
+    row, now = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id)), database_now()
     if row is None:
         raise KeyRefused("unknown")
     ends = [row["expires"]]

@@ -10,7 +10,6 @@ that stays without an answer while others that began later are answered has itse
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from pydantic import Field
 
 from tribunal.cases.holds import Hold, hold_longer, release
 from tribunal.cases.leases import Held
+from tribunal.clock import clock_offset, database_now
 from tribunal.context import context_from
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
 from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
@@ -66,17 +66,25 @@ class CaseBreaker(Breaker):
     unanswered: set[str] = field(default_factory=set)  # the cases that no model answered since it opened
     last_answered: int = 0  # the number of the case that was answered and began last
 
+    def open_longer(self, why: str, pauses: tuple[float, float]) -> None:
+        """Open it, or keep it open for longer, by the database's clock: its cases are held until then."""
+        was_open = self.times_opened > 0
+        super().open_longer(why, pauses)
+        self.retry_at -= clock_offset()
+        if not was_open:
+            self.since -= clock_offset()
+
     def admits(self, case_id: str) -> bool:
         """Return whether a case may be begun. While one alone went unanswered, another may show that it was it."""
         if not self.times_opened:
             return True
         alone = len(self.unanswered) == 1 and case_id not in self.unanswered
-        return self.probe is None and (alone or time.time() >= self.retry_at)
+        return self.probe is None and (alone or database_now() >= self.retry_at)
 
     @property
     def next_look(self) -> float:
         """Return when a case that isn't admitted now is looked at again."""
-        return max(self.retry_at, time.time() + PAUSES[0] / 10)
+        return max(self.retry_at, database_now() + PAUSES[0] / 10)
 
     def show(self) -> ProviderState:
         """Return its state."""
@@ -112,7 +120,7 @@ class Outages:
 
     def deadline(self, seconds: float | None = None) -> float:
         """Return when a case fails that is taken in now, by its caller's wish as far as the operator lets them."""
-        return time.time() + min(self._hold_seconds, self._hold_seconds if seconds is None else seconds)
+        return database_now() + min(self._hold_seconds, self._hold_seconds if seconds is None else seconds)
 
     async def needed_providers(self, graph: str, settings: JSON) -> NeededProviders:
         """Return whom a case asks; nobody while every breaker is closed, when it doesn't matter."""
@@ -131,7 +139,7 @@ class Outages:
         if not (open_ones := self._open(needed)):
             return None
         breaker = self.blocking(needed) or open_ones[0][0]
-        until = time.time() + PAUSES[0] / 10 if self.blocking(needed) is None else breaker.next_look
+        until = database_now() + PAUSES[0] / 10 if self.blocking(needed) is None else breaker.next_look
         return Hold(why=breaker.why, provider=breaker.provider, until=until, deadline=deadline)
 
     def concerns(self, needed: NeededProviders) -> bool:
@@ -153,24 +161,24 @@ class Outages:
         """
         for breaker in [each for each in self._breakers.values() if each.probe == case_id]:
             (await current_registry()).retry_keys(breaker.provider)
-            until = time.time() + PAUSES[0]
+            until = database_now() + PAUSES[0]
             await retry_while_away(partial(hold_longer, self._store, breaker.provider, breaker.why, until, but=case_id))
 
     async def admit_in_memory(self, held: Held) -> bool:
         """Wait until a case may be begun that lives in this process alone; return False if its deadline is first."""
         while not self.admit(held.id, needed := await self.needed_providers(held.graph, held.settings)):
             blocking = self.blocking(needed, held.id)
-            left = (held.deadline or 0.0) - time.time()
+            left = (held.deadline or 0.0) - database_now()
             if left <= 0:
                 return False
-            look = blocking.next_look - time.time() if blocking else 0.0
+            look = blocking.next_look - database_now() if blocking else 0.0
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), min(left, max(look, 0.001)))
         return True
 
     def given_up(self, held: Held) -> dict[str, tuple[str, str]]:
         """Return the providers that a case doesn't ask any more, since its deadline is over; as of `PatientCalls`."""
-        if held.deadline is None or held.deadline > time.time():
+        if held.deadline is None or held.deadline > database_now():
             return {}
         return {each.provider: (each.kind, each.why) for each in self._breakers.values() if each.times_opened}
 
@@ -217,7 +225,7 @@ class Outages:
             self._tries.pop(held.id, None)
             return None
         self._metrics.count_held_case(provider)
-        until, is_open = time.time() + PAUSES[0], breaker.times_opened > 0
+        until, is_open = database_now() + PAUSES[0], breaker.times_opened > 0
         if is_open:
             until = max(until, breaker.retry_at)
         return Hold(why=why, provider=provider if is_open else "", until=until, deadline=deadline)
@@ -234,7 +242,7 @@ class Outages:
         if tries >= _ENOUGH_TRIES and breaker.last_answered > first:
             return True
         if held.batch_id is None:
-            return deadline is not None and deadline <= time.time()
+            return deadline is not None and deadline <= database_now()
         return tries >= _MAX_ROW_TRIES or (await self._batches.batch(held.batch_id))["status"] == "cancelled"
 
     async def _note_answer(self, provider: str, number: int) -> None:
@@ -261,7 +269,7 @@ class Outages:
         breaker.kind = kind
         breaker.open_longer(why, PAUSES)
         self._metrics.set_provider_open(breaker.provider, is_open=True)
-        asyncio.get_running_loop().call_later(breaker.retry_at - time.time() + 0.01, self._wake)
+        asyncio.get_running_loop().call_later(breaker.retry_at - database_now() + 0.01, self._wake)
         await retry_while_away(lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at))
 
     def _open(self, needed: NeededProviders) -> list[list[CaseBreaker]]:

@@ -17,6 +17,7 @@ from tribunal.cases.docket import migrate_old_docket
 from tribunal.cases.holds import announce_expiring_cases, mark_held
 from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
+from tribunal.clock import MOST_SECONDS, clock_offset, database_now
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import read_prices
 from tribunal.notices.mapping import read_mapping
@@ -38,7 +39,8 @@ from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
-from tribunal.store.engine import DatabaseUnreachable, Store
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, explain_error, is_full
 from tribunal.store.table_versions import is_newer
 from tribunal.store.tables import VERSION, cases
 
@@ -76,6 +78,8 @@ class Replica:
         self._orphans: set[tuple[str, int]] = set()
         self._checked_version: str | None = VERSION  # of the tables; `run_replica` has checked them
         self._fits = True
+        self._is_disk_full = False
+        self._clock_differs = False
 
     async def drain(self) -> None:
         """Take up no new work, and let what is in flight end; after `graceful` seconds it goes back to the queue."""
@@ -87,6 +91,8 @@ class Replica:
             return "stopping"
         if any(task.done() for task in self.work_tasks):
             return "queue"
+        if self._is_disk_full:
+            return "disk"
         if time.monotonic() - self.last_heartbeat > self.options.takeover:
             return "no sign of life"  # another replica takes its cases over
         try:
@@ -95,8 +101,8 @@ class Replica:
                 if version != self._checked_version:  # somebody has run `tribunal service migrate`
                     self._checked_version, self._fits = version, await self._fits_tables(version)
         except Exception as error:  # noqa: BLE001 (whatever it is, the database doesn't answer)
-            _LOG.warning("the database doesn't answer: %s", type(error).__name__)
-            return "database"
+            _LOG.warning("the database doesn't answer: %s", explain_error(error))
+            return "disk" if is_full(error) else "database"
         return None if self._fits else "tables"
 
     async def _fits_tables(self, version: str | None) -> bool:
@@ -117,9 +123,23 @@ class Replica:
 
     async def send_heartbeat(self) -> None:
         """Say that this replica is alive, and give back the cases that it has by mistake."""
-        await self.case_store.send_heartbeat()
+        try:
+            await self.case_store.send_heartbeat()
+        except Exception as error:
+            self._is_disk_full = is_full(error)
+            raise
         self.last_heartbeat = time.monotonic()
+        self._is_disk_full = False
+        self._note_clock()
         await self._release_orphaned_cases()
+
+    def _note_clock(self) -> None:
+        """Log when the clock of this machine begins or ceases to differ from the database's."""
+        seconds = clock_offset()
+        differs = abs(seconds) > MOST_SECONDS
+        if differs and not self._clock_differs:
+            _LOG.warning("the clock of this machine is %+.0f s from the database's, which counts; set it", seconds)
+        self._clock_differs = differs
 
     async def _release_orphaned_cases(self) -> None:
         """Give back the cases that stand in this replica's name and that it doesn't try; nobody else takes them up.
@@ -172,7 +192,7 @@ class Replica:
 
     async def _admit(self, row: JSON) -> bool:
         """Return whether a case of the queue may be begun though a provider doesn't answer; else say why in its row."""
-        is_overdue = row["deadline"] is not None and row["deadline"] <= time.time()
+        is_overdue = row["deadline"] is not None and row["deadline"] <= database_now()
         needed = () if is_overdue else await self.outages.needed_providers(row["graph"], row["settings"])
         if self.outages.admit(row["id"], needed):
             return True
@@ -243,8 +263,8 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
         outbox = Outbox(store, options.public_url)
         bounds = case_bounds(options, telemetry.prices)
         case_store = CaseStore(store, new_owner(), options.takeover, outbox, sampling, bounds)
-        await case_store.send_heartbeat()
         replica = Replica(options, store, case_store, telemetry)
+        await replica.send_heartbeat()
         days = options.webhook_days, options.webhook_dead_days
         sender = WebhookSender(store, outbox, case_store.writes, options.webhook_retries, options.webhook_timeout, days)
         others = replica.start_loops(sender)

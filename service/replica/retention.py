@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from sqlalchemy import Table, delete, func, select, tuple_
 from tribunal.cases.erasure import ErasureRequest, ErasureResult, erase_words, remove_images, wipe_file
 from tribunal.cases.problem import Problem
 from tribunal.cases.retirement import RetirementRule, delete_empty_batches, is_alone, retire_cases
+from tribunal.clock import database_now
 from tribunal.errors import BadInput
 from tribunal.exports.finished_cases import forget_erased_precedents
 from tribunal.retrievers.precedents.building import forget_cases
@@ -98,7 +98,7 @@ class Retention:
         return number
 
     async def _prune_tables(self) -> int:
-        now = time.time()
+        now = database_now()
         kept = [REQUEST_DAYS * DAY, self._options.retain_cases, self._options.retain_dismissed]
         minute = datetime.fromtimestamp(now - _USAGE_MINUTES, UTC).strftime("%Y-%m-%dT%H:%M")
         day = datetime.fromtimestamp(now - USAGE_DAYS * DAY, UTC).strftime("%Y-%m-%d")
@@ -115,7 +115,7 @@ class Retention:
     async def _prune_events(self) -> int:
         """Delete the events of the next trials that ended long ago: the record has all that they tell."""
         place = tuple_(cases.c.finished, cases.c.id)
-        old = cases.c.outcome.is_not(None), cases.c.finished < time.time() - EVENT_DAYS * DAY
+        old = cases.c.outcome.is_not(None), cases.c.finished < database_now() - EVENT_DAYS * DAY
         wanted = select(cases.c.finished, cases.c.id).where(place > tuple_(*self._without_events), *old)
         rows = await self._store.fetch_rows(wanted.order_by(cases.c.finished, cases.c.id).limit(_MOST))
         if rows:

@@ -5,7 +5,6 @@ Nothing of it changes a decision. Where the two differ a lead sees both, and may
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from sqlalchemy import or_, select
@@ -13,6 +12,7 @@ from sqlalchemy import or_, select
 from tribunal.cases.deciders import rule_of_policy
 from tribunal.cases.problem import Problem
 from tribunal.cases.waiting_cases import names_of_person
+from tribunal.clock import database_now
 from tribunal.nodes.clauses import named_clauses
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Record
@@ -110,7 +110,7 @@ class SecondOpinions(ClaimStore):
             agrees = chosen == row["first_category"]
             row = await self._update(connection, opinion_id, {
                 "status": "agreed" if agrees else "disagreed", "second": reviewer, "second_category": chosen,
-                "note": note, "clauses": named, "given": held["at"] if held else time.time(), **NO_CLAIM,
+                "note": note, "clauses": named, "given": held["at"] if held else database_now(), **NO_CLAIM,
             })  # fmt: skip
             details = {"reviewer": reviewer, "category": chosen, "agrees": agrees, "note_sha": sha(note)}
             details |= {"clauses": named} if named else {}
@@ -143,7 +143,7 @@ class SecondOpinions(ClaimStore):
             appeal_id = appeal["id"]
         async with self._store.transaction() as connection:
             self._check_disagreed(await self._update(connection, opinion_id, {}), held)
-            at = held["at"] if held else time.time()
+            at = held["at"] if held else database_now()
             settled = {"status": "settled", "settled_by": lead, "settled": at, "appeal_id": appeal_id}
             row = await self._update(connection, opinion_id, {**settled, **NO_ANSWER, **NO_CLAIM})
             await self._log(connection, by, "opinion.settled", row, lead=lead, appeal=appeal_id)

@@ -10,10 +10,8 @@ import base64
 import logging
 import random
 import secrets
-import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,6 +24,7 @@ from standardwebhooks import Webhook
 from tribunal import __version__
 from tribunal.cases.outbox import EVENTS, FIRST_EVENTS, TEST, Outbox, events_of_webhook, message_body
 from tribunal.cases.problem import Problem
+from tribunal.clock import database_datetime, database_now
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
@@ -76,7 +75,7 @@ async def add_webhook(
     later = [each for each in wanted if each not in FIRST_EVENTS] or None
     row = {"id": webhook_id, "url": url, "secret": secret, "events": first, "later_events": later}
     async with store.transaction() as connection:
-        await connection.execute(webhooks.insert().values(**row, with_record=with_record, created=time.time()))
+        await connection.execute(webhooks.insert().values(**row, with_record=with_record, created=database_now()))
         details = {"host": urlsplit(url).hostname, "url_sha": sha(url), "events": wanted, "with_record": with_record}
         await append(connection, by, LogEntry(kind="webhook.added", subject=webhook_id, details=details))
     return webhook_id, secret
@@ -168,7 +167,7 @@ async def post_message(
 
     `seconds`: for the attempt, from the address look-up to the answer's status.
     """
-    now = datetime.now(UTC)
+    now = database_datetime()
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"tribunal/{__version__}",
@@ -271,7 +270,7 @@ class WebhookSender:
 
     def _is_due(self, webhook_id: Any) -> Any:
         return and_(
-            deliveries.c.webhook_id == webhook_id, deliveries.c.status == "waiting", deliveries.c.due <= time.time()
+            deliveries.c.webhook_id == webhook_id, deliveries.c.status == "waiting", deliveries.c.due <= database_now()
         )
 
     async def _take_up(self, webhook_id: str, limit: int) -> list[JSON]:
@@ -281,7 +280,7 @@ class WebhookSender:
         taken = (
             update(deliveries)
             .where(deliveries.c.id.in_(select(first_due.c.id)), self._is_due(webhook_id))
-            .values(attempts=deliveries.c.attempts + 1, due=time.time() + self._lease)
+            .values(attempts=deliveries.c.attempts + 1, due=database_now() + self._lease)
             .returning(*columns)
         )
         async with self._store.transaction() as connection:
@@ -296,13 +295,13 @@ class WebhookSender:
         except asyncio.CancelledError:
             mine = {"its_id": message.id, "its_attempts": message.attempts}
             async with self._store.transaction() as connection:
-                await connection.execute(_ANSWERED, {**mine, "due": time.time()})
+                await connection.execute(_ANSWERED, {**mine, "due": database_now()})
             raise
         except Exception as error:  # noqa: BLE001 (it is due again after a while)
             _LOG.warning("webhook %s: message %s: %s", message.webhook_id, message.id, type(error).__name__)
 
     async def _write_answer(self, message: DueMessage, answer: DeliveryAnswer) -> None:
-        now = time.time()
+        now = database_now()
         pause, is_gone = self._next_pause(message, answer), answer.status == 410
         status, due = "waiting", now + (pause or 0.0)
         if answer.error is None or is_gone or pause is None:
@@ -333,7 +332,7 @@ class WebhookSender:
 
     async def delete_old(self) -> None:
         """Delete what is old, so that the table doesn't grow for ever."""
-        now = time.time()
+        now = database_now()
         async with self._store.transaction() as connection:
             for status, days in zip(("delivered", "dead"), self._days, strict=True):
                 old = (deliveries.c.status == status) & (deliveries.c.finished < now - days * DAY)

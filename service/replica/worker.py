@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Any
@@ -24,6 +24,7 @@ from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while
 from tribunal.service.replica.outages import Outages
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver
 from tribunal.store.engine import Store
+from tribunal.store.problems import is_away
 from tribunal.trust import for_an_agent, stored_settings
 
 _LOG = logging.getLogger(__name__)
@@ -107,7 +108,8 @@ class Worker:
                 held, "its replica ended, and the post was not to be kept; send it again", Spending()
             )
         elif held.attempt - held.attempts_before > _MAX_ATTEMPTS:
-            await self._case_store.cancel(held, f"{_MAX_ATTEMPTS} replicas ended while they tried it", Spending())
+            why = f"{_MAX_ATTEMPTS} attempts ended without an outcome: their replicas ended, or their log says why"
+            await self._case_store.cancel(held, why, Spending())
         elif self.stopping:
             await self._case_store.give_back(held, Spending())
         else:
@@ -176,10 +178,8 @@ class Worker:
             observer.end, why = "bad_input", str(error)
             await retry_while_away(lambda: self._end_without_trial(held, why, allowance.close()))
             return error
-        except Exception:  # noqa: BLE001 (another replica may fare better; a few may try)
-            _LOG.exception("case %s: could not be tried", held.id)
-            await retry_while_away(lambda: self._case_store.give_back(held, allowance.close()))
-            return None
+        except Exception as error:  # noqa: BLE001 (whatever it is, the case must not stay in this replica's hands)
+            return await self._end_after_error(held, error, observer, allowance.close())
         observer.finish(paid)
         return record
 
@@ -278,10 +278,30 @@ class Worker:
         """End a case that can't be judged. A row of a batch is a failure among the others, as in a file."""
         if held.batch_id is None:
             await self._case_store.cancel(held, why, spent)
-            return
-        sample = Sample(id=(held.post or {}).get("post_id") or held.id)
-        record = record_of_unusable_post(sample, held.graph, context_from(held.settings), why)
-        await self._case_store.finish(held, record, spent=spent)
+        else:
+            await self._case_store.finish(held, _failure(held, "input", why), spent=spent)
+
+    async def _end_after_error(
+        self, held: Held, error: Exception, observer: TrialObserver, spent: Spending
+    ) -> TrialOutcome:
+        """End a case that an error of this program stopped: every replica would meet it again.
+
+        Where the database or the machine failed, another attempt may do better, so the case goes back to the queue.
+        """
+        _LOG.error("case %s: could not be tried", held.id, exc_info=error)
+        if not (is_away(error) or isinstance(error, OSError | MemoryError)):
+            kind = type(error).__name__
+            self._telemetry.metrics.count_error(kind)
+            why = f"{kind}: an error of the program; the log of the service has it under the case {held.id}"
+            record = _failure(held, "internal", why, observer.calls)
+            try:
+                if await retry_while_away(lambda: self._case_store.finish(held, record, spent=spent)):
+                    observer.finish(record)
+                    return record
+            except Exception:  # noqa: BLE001 (what can't be stored either; a few more attempts may)
+                _LOG.exception("case %s: its failure could not be stored", held.id)
+        await retry_while_away(lambda: self._case_store.give_back(held, spent))
+        return None
 
     async def stop(self, seconds: float) -> None:
         """Let what is in flight end, for so long; what is left goes back to the queue."""
@@ -300,3 +320,9 @@ class Worker:
     def hurry(self) -> None:
         """Don't wait any longer for what is in flight."""
         self._hurry.set()
+
+
+def _failure(held: Held, kind: str, why: str, calls: Sequence[JSON] = ()) -> Record:
+    sample = Sample(id=(held.post or {}).get("post_id") or held.id)
+    made = tuple(Call.model_validate(call) for call in calls)
+    return record_of_unusable_post(sample, held.graph, context_from(held.settings), why, kind, made)

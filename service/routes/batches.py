@@ -140,11 +140,12 @@ async def add_batch(
     sent = {name: str(value) for name, value in query.model_dump(exclude_none=True).items()}
     async with replica.uploads.folder() as folder:
         upload, options = await receive_table(request, folder, sent, replica.options.batch_bytes, BatchOptions)
+        asked = options.model_dump(include={"graph", "columns", "keep", "settings"})
         what = {
-            "graph": check_graph(options.graph, replica.options), "columns": options.columns, "keep": options.keep,
+            **asked, "graph": check_graph(options.graph, replica.options),
             "settings": replica.intake.settings_for(options.settings),
         }  # fmt: skip
-        batch_id = await replica.uploads.take_in(upload, what, who.key_id, idempotency_key, who.audit_actor)
+        batch_id = await replica.uploads.take_in(upload, what, who.key_id, idempotency_key, who.audit_actor, asked)
     replica.feeder.wake.set()
     response.headers["Location"] = f"/v1/batches/{batch_id}"
     return await _show_batch(replica, batch_id)

@@ -121,10 +121,15 @@ async def judge(
     if not body.keep and not wait:
         raise Problem("bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too")
     new = await make_case(body, replica)
+    asked = {
+        **new.post, "graph": body.graph, "settings": body.settings, "keep": body.keep, "author_sha": new.author_sha
+    }  # fmt: skip
     # On its own, so that whatever ends this request doesn't end it between the case and its trial.
     wait = min(wait, replica.options.longest_wait)
     opening = asyncio.create_task(
-        replica.intake.open_case(new, who, idempotency_key=idempotency_key, deadline_s=body.deadline_s, wait=wait)
+        replica.intake.open_case(
+            new, who, idempotency_key=idempotency_key, client_request=asked, deadline_s=body.deadline_s, wait=wait
+        )
     )
     opened = await asyncio.shield(opening)
     return await answer_when_done(request, response, replica, opened, wait, only_here=wait > 0 and not idempotency_key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field
 
 from tribunal.cases.problem import Problem
+from tribunal.clock import MOST_SECONDS, clock_offset, database_now
 from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
 from tribunal.service.replica.keys import count_keys_ending
@@ -41,14 +41,20 @@ class Readiness(BaseModel):
     """Whether this replica can take work now."""
 
     ready: bool = Field(description="whether it can")
-    trouble: Literal["stopping", "queue", "no sign of life", "database", "tables"] | None = Field(
+    trouble: Literal["stopping", "queue", "no sign of life", "disk", "database", "tables"] | None = Field(
         default=None,
         description="why not: it stops; nothing brings it work; it couldn't say that it is alive, so that others take "
-        "its cases over; the database doesn't answer; its tables are of an earlier release, or "
-        "lack what this one needs",
+        "its cases over; the database's disk is full; the database doesn't answer; its tables are of an earlier "
+        "release, or lack what this one needs",
     )
     degraded: bool = Field(
         default=False, description="whether a provider's models don't answer: posts are taken in and held meanwhile"
+    )
+    clock_offset_s: float | None = Field(
+        default=None,
+        description="by how many seconds this machine's clock is ahead of the database's, if by more than "
+        f"{MOST_SECONDS:g} either way; the database's counts, so it can work",
+        examples=[52.0],
     )
     providers: dict[str, ProviderState] = Field(
         default_factory=dict, description="the providers that were without an answer here since it began, by name"
@@ -71,7 +77,11 @@ async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
     response.status_code = 503 if trouble else 200
     providers = replica.outages.show()
     degraded = any(each.state != "closed" for each in providers.values())
-    seen = {"ready": trouble is None, "trouble": trouble, "degraded": degraded, "providers": providers}
+    offset = round(clock_offset(), 1)
+    seen = {
+        "ready": trouble is None, "trouble": trouble, "degraded": degraded, "providers": providers,
+        "clock_offset_s": offset if abs(offset) > MOST_SECONDS else None,
+    }  # fmt: skip
     return Readiness.model_validate(seen)
 
 
@@ -110,7 +120,7 @@ class FigureTimes(BaseModel):
         Raises:
             Problem: one ends before it begins.
         """
-        end = time.time() if self.until is None else self.until
+        end = database_now() if self.until is None else self.until
         span = TimeSpan(since=max(0.0, end - USUAL_DAYS * DAY) if self.since is None else self.since, until=end)
         earlier = None
         if self.against_since is not None or self.against_until is not None:

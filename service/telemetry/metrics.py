@@ -71,6 +71,7 @@ class Metrics:
             "Trials that ended without an outcome: handed_back, cancelled, bad_input, error, taken_over, unanswered.",
             "end",
         )
+        self._errors = counter("trial_errors", "Trials that an error of the program ended.", "error")
         self._seat_seconds = seconds("seat", "Of a call, its retries included.", _CALL_SECONDS, "seat")
         self._calls = counter("model_calls", "Calls; cached ones came from our own cache.", "model", "cached")
         self._tokens = counter("model_tokens", "Tokens that were paid.", "model", "kind")
@@ -98,6 +99,10 @@ class Metrics:
             return
         self._labelled(self._posts, graph, outcome).inc()
         self._labelled(self._post_seconds, graph).observe(seconds)
+
+    def count_error(self, kind: str) -> None:
+        """Count a trial that an error of the program ended, by the name of its type."""
+        self._labelled(self._errors, self._limit_kind(kind)).inc()
 
     def count_call(self, call: Call, prices: Prices | None) -> None:
         """Count a call of a model."""

@@ -36,6 +36,11 @@ class TrialObserver:
         self.end: TrialEnd = "error"
         self.record: Record | None = None
 
+    @property
+    def calls(self) -> list[JSON]:
+        """Return the calls so far; of a trial to which nobody listens, those of its record."""
+        return list(self._calls.values())
+
     def observe_event(self, event: JSON) -> None:
         """Take in an event of the trial's stream."""
         if event.get("event") == "call":
@@ -60,7 +65,7 @@ class TrialObserver:
 
     def log_fields(self) -> JSON:
         """Return what a log line says of the trial."""
-        usage = Usage.from_calls(list(self._calls.values()))
+        usage = Usage.from_calls(self.calls)
         fields: JSON = {"end": self.end, "calls": usage.calls}
         fields["tokens"] = usage.prompt_tokens + usage.completion_tokens
         if self.record is not None:

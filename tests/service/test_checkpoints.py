@@ -19,10 +19,11 @@ from tests.service.command import started
 from tests.service.conftest import serving
 from tribunal.cases import checkpoints
 from tribunal.cases.case_store import CaseStore
-from tribunal.cases.leases import NewCase, held_case_from_row
+from tribunal.cases.leases import NewCase, held_case_from_row, release_lease
 from tribunal.cases.trials import Trials
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
+from tribunal.store.audit import OPERATOR
 from tribunal.store.checkpoint_tables import table_names
 from tribunal.store.engine import Store
 
@@ -112,6 +113,38 @@ async def test_what_is_written_after_a_takeover_does_not_count(database: str) ->
         assert await left_behind(database) == 0
         assert len(court.asked) == 5
         await store.close()
+
+
+@pytest.mark.parametrize("second_is_over", [True, False], ids=["over", "under_way"])
+async def test_a_trial_whose_case_its_own_process_took_up_again_writes_nothing(
+    database: str, *, second_is_over: bool
+) -> None:
+    courts = Court(), Court()
+    store = await Store.open(database)
+    caseload = CaseStore(store, "r1", 3.0)
+    trials = Trials(store, caseload)
+    new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
+    case_id, *_ = await caseload.take_in(new, "", here=True, most_waiting=1)
+    async with OpenAIServer(courts[0]):
+        first = asyncio.create_task(trials.run(held_case_from_row(await caseload.case(case_id)), None))
+        await courts[0].reached.wait()
+        await release_lease(store, case_id, OPERATOR)
+        taken = await caseload.take_up(case_id)
+        assert taken is not None
+        async with OpenAIServer(courts[1]):
+            if second_is_over:
+                courts[1].go_on.set()
+            second = asyncio.create_task(trials.run(taken, None))
+            await courts[1].reached.wait()
+            if second_is_over:
+                await second
+            courts[0].go_on.set()
+            with pytest.raises(checkpoints.TakenOver):
+                await first
+            courts[1].go_on.set()
+            assert await caseload.finish(taken, (await second).record)
+    assert await left_behind(database) == 0
+    await store.close()
 
 
 @pytest.mark.long

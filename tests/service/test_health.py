@@ -18,7 +18,7 @@ from tests.service.live import key_of, listening
 from tribunal.service.limits import LimitedConnection
 from tribunal.store.engine import Store
 
-READY: dict[str, Any] = {"ready": False, "trouble": None, "degraded": False, "providers": {}}
+READY: dict[str, Any] = {"ready": False, "trouble": None, "degraded": False, "clock_offset_s": None, "providers": {}}
 
 
 async def test_a_replica_says_that_it_is_alive_and_ready_and_wants_no_key_for_it(database: str) -> None:

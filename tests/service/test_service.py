@@ -7,12 +7,14 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from tests.court import court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.openai_server import OpenAIServer
-from tests.service.conftest import get_json, serving
+from tests.service.conftest import get_json, serving, write
 from tribunal.store.engine import Store
+from tribunal.store.tables import idempotency
 
 ABUSE = "Immigrants are vermin and should be deported."
 
@@ -74,6 +76,41 @@ async def test_a_request_is_done_once(database: str) -> None:
     async with serving(database) as client:  # another process, later
         again = await client.post("/v1/judge?wait=60", json=post, headers=once)
         assert again.json() == first.json()
+
+
+@pytest.mark.parametrize("release", ["this", "earlier"])
+@pytest.mark.parametrize("path", ["/v1/judge", "/v1/batches"])
+async def test_a_request_is_the_same_under_other_settings_of_the_operator(
+    database: str, path: str, release: str
+) -> None:
+    """An idempotency key covers the client's request: a row of an earlier release, which covered the settings, too."""
+    kind = {"Content-Type": "application/json" if path == "/v1/judge" else "application/x-ndjson"}
+    requests = [
+        ("k-1", {"text": "Good morning!"}, {}),
+        ("k-2", {"text": "Good morning!"}, {"graph": "arcade", "settings": {"rounds": 2}}),
+    ]
+
+    async def send(client: Any, number: int, **other: object) -> Any:
+        key, post, options = requests[number]
+        options = {**options, **other}
+        headers = {**kind, "Idempotency-Key": key}
+        if path == "/v1/judge":
+            return await client.post(path, json={**post, **options}, headers=headers)
+        query = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+        return await client.post(path, content=json.dumps({"id": "1", **post}), headers=headers, params=query)
+
+    async with serving(database, graph="arcade", settings={"model": "rehearsal"}) as client:
+        first = [(await send(client, number)).headers["location"] for number in range(2)]
+    if release == "earlier":
+        await write(database, update(idempotency).values(client_request=None))
+    async with serving(database, graph="multiround", settings={"model": "rehearsal", "max_calls": 50}) as client:
+        for number in range(2):
+            again = await send(client, number)
+            case = again.headers.get("tribunal-case")
+            got = f"/v1/cases/{case}" if case else again.headers.get("location")
+            assert got == first[number], again.text
+        others = [await send(client, 0, settings={"max_calls": 7}), await send(client, 1, graph="multiround")]
+        assert [each.status_code for each in others] == [409, 409], [each.text for each in others]
 
 
 async def test_a_trial_is_heard_as_it_happens(database: str) -> None:

@@ -193,6 +193,41 @@ async def test_a_changed_table_is_told_in_a_line_by_migrate_and_serve(database: 
             pass
 
 
+@pytest.mark.parametrize(
+    ("migration", "compatible_from", "works"),
+    [
+        ("ALTER TABLE cases ADD COLUMN later TEXT", VERSION, True),
+        ("ALTER TABLE cases ADD COLUMN later TEXT", "0001", True),
+        ("ALTER TABLE cases ADD COLUMN later TEXT", None, True),
+        ("CREATE TABLE later (id TEXT PRIMARY KEY)", VERSION, True),
+        ("DROP INDEX cases_that_wait", VERSION, True),
+        ("ALTER TABLE cases ADD COLUMN later TEXT", "9998", False),
+        ("ALTER TABLE cases ADD COLUMN later TEXT", "9999", False),
+        ("ALTER TABLE notes DROP COLUMN kind", VERSION, False),
+        ("ALTER TABLE notes RENAME COLUMN kind TO type", VERSION, False),
+    ],
+)
+async def test_a_replica_stays_ready_beside_the_next_release_if_its_tables_allow_it(
+    database: str, migration: str, compatible_from: str | None, *, works: bool
+) -> None:
+    async with serving(database, settings={"model": "rehearsal"}) as client:
+        with connected(database) as connection:
+            connection.execute(text(migration))
+            said = {"lowest": compatible_from}
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999', compatible_from = :lowest"), said)
+        got = await client.get("/readyz")
+        assert (got.status_code, got.json()["trouble"]) == ((200, None) if works else (503, "tables"))
+        if works:
+            assert (await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
+    if works:
+        async with serving(database) as client:
+            assert (await client.get("/readyz")).status_code == 200
+    else:
+        with pytest.raises(BadInput, match=r"database: "):
+            async with opened(database):
+                pass
+
+
 async def test_tables_of_a_later_release_that_only_add_are_worked_on(database: str) -> None:
     """So a replica goes on, and may be started, beside those of the next release."""
     async with serving(database, settings={"model": "rehearsal"}) as client:

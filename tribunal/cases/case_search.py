@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 from sqlalchemy import Text, case, cast, func, null, or_, select
 
+from tribunal.clock import database_now
 from tribunal.errors import BadInput
 from tribunal.prompts.policy_parts import Severity
 from tribunal.schema import JSON, Frozen
@@ -99,7 +99,7 @@ def _condition(store: Store, name: str, value: Any) -> Any:
     age = {"older": cases.c.created.__lt__, "younger": cases.c.created.__gt__}
     match name:
         case "older" | "younger":
-            return age[name](time.time() - 3600 * value)
+            return age[name](database_now() - 3600 * value)
         case "surer":
             return cases.c.confidence >= value
         case "less_sure":

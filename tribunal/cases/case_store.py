@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -38,6 +37,7 @@ from tribunal.cases.record_rows import (
     texts_of,
 )
 from tribunal.cases.reservations import NO_RESERVATION, USUAL_BOUNDS, CaseBounds, reserve, reserve_for_attempt, settle
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
@@ -73,6 +73,7 @@ class CaseStore:
         here: bool,
         most_waiting: int,
         idempotency_key: str | None = None,
+        client_request: JSON | None = None,
         again: float | None = None,
         by: Who = OPERATOR,
         deadline: float | None = None,
@@ -86,6 +87,7 @@ class CaseStore:
             here: whether this replica has a place for it. It takes the case up at once, unless others wait before it.
             most_waiting: how many cases may wait.
             idempotency_key: the request's own name, under which it is done once.
+            client_request: the fields that the client sent, as for `existing_for_request`.
             again: give the same case of the same key instead, if it is under way or was decided so few seconds ago.
             by: who asks, for the audit log.
             deadline: when the case fails, if no model answers until then.
@@ -103,7 +105,7 @@ class CaseStore:
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
             here = False
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
-        made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
+        made = {"id": case_id, "created": database_now(), "key_id": key_id or None, "attempt": 0, **row, **begun}
         made |= {"deadline": deadline, **(hold.columns() if hold else {})}
         is_named = idempotency_key is not None or again is not None
         entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
@@ -114,8 +116,9 @@ class CaseStore:
             async with connection.begin_nested() if is_named else nullcontext():
                 if is_named:
                     before = await existing_for_request(
-                        self._store, connection, key_id, asked, case_id, key=idempotency_key, again=again or 0.0
-                    )
+                        self._store, connection, key_id, asked, case_id, client_request=client_request,
+                        key=idempotency_key, again=again or 0.0,
+                    )  # fmt: skip
                     if before is not None:
                         return Intake(before, False)
                 if not here:
@@ -141,8 +144,8 @@ class CaseStore:
 
     async def begin(self, new: NewCase) -> Held:
         """Write a case down that this process tries at once, and that leaves nothing if no person has to see it."""
-        row = new.model_dump(mode="json")
-        begun: JSON = {"id": new_id(), "created": time.time(), "status": "running", "owner": self.replica, "attempt": 1}
+        row = new.model_dump(mode="json") | {"id": new_id(), "created": database_now()}
+        begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1}
         async with self._store.transaction() as connection:
             made = (await connection.execute(cases.insert().returning(cases), row | begun)).mappings().one()
         return held_case_from_row(made)
@@ -167,7 +170,7 @@ class CaseStore:
                 try:
                     return await self._take_up(connection, cases.c.id == case_id, self._is_free())
                 except Problem as problem:
-                    held = {"held": problem.message, "held_until": time.time() + (problem.retry_after or 0)}
+                    held = {"held": problem.message, "held_until": database_now() + (problem.retry_after or 0)}
                     waits = {"status": "queued", "owner": None, "attempt": cases.c.attempt - 1, **NO_RESERVATION}
                     await connection.execute(update(cases).where(cases.c.id == case_id).values(**waits, **held))
 
@@ -266,7 +269,7 @@ class CaseStore:
         Returns:
             whether it counts; False where another replica has taken the case over meanwhile.
         """
-        dumped, now = record.dump(), time.time()
+        dumped, now = record.dump(), database_now()
         values: JSON = {
             "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
             "money": held.add_money(money), "question": question, "calls_paid": None,
@@ -325,7 +328,7 @@ class CaseStore:
                     await append(connection, by, entry)
             return
         record = {"cancelled": why}
-        values: JSON = {"status": "cancelled", "finished": time.time(), "record": record, **NO_RESERVATION}
+        values: JSON = {"status": "cancelled", "finished": database_now(), "record": record, **NO_RESERVATION}
         post_id = (held.post or {}).get("post_id")
         told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
@@ -377,8 +380,9 @@ class CaseStore:
         return [(row["number"], row["event"]) for row in await self._store.fetch_rows(wanted.order_by(events.c.number))]
 
     async def send_heartbeat(self) -> None:
-        """Say that this replica is alive, and forget those that are long dead."""
-        now = time.time()
+        """Say that this replica is alive, by the database's clock, and forget those that are long dead."""
+        await self._store.measure_clock()
+        now = database_now()
         row = self._store.insert(replicas).values(id=self.replica, seen=now)
         async with self._store.transaction() as connection:
             await connection.execute(row.on_conflict_do_update(index_elements=["id"], set_={"seen": now}))

@@ -32,12 +32,14 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.case_store import CaseStore
+from tribunal.cases.graph_run import ATTEMPT
 from tribunal.cases.leases import MINE, Held
 from tribunal.database import DatabaseError
 from tribunal.errors import BadInput
 from tribunal.store.checkpoint_tables import library_saver, table_names
-from tribunal.store.engine import Store, is_broken
+from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group
+from tribunal.store.problems import is_broken
 from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)
@@ -125,11 +127,11 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
 
     def is_unwritable(self, held: Held) -> bool:
         """Return whether a forgiving attempt, which is under way, could not be written down."""
-        return self._attempts[held.id].unwritable is not None
+        return self._find(held.id, held.attempt).unwritable is not None
 
     def give_up(self, held: Held, error: BaseException) -> None:
         """Write nothing more of a forgiving attempt, for this reason; any other raises it."""
-        attempt = self._attempts[held.id]
+        attempt = self._find(held.id, held.attempt)
         if not attempt.forgiving:
             raise error
         attempt.unwritable = error
@@ -186,8 +188,17 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
             return await (await library_saver(connection, self.serde)).aget_tuple(config)
 
     def _attempt_of(self, config: RunnableConfig) -> Attempt:
-        attempt = self._attempts[str(config["configurable"]["thread_id"])]
-        if attempt.lost:
+        place = config["configurable"]
+        return self._find(str(place["thread_id"]), place.get(ATTEMPT))
+
+    def _find(self, case_id: str, number: int | None) -> Attempt:
+        """Return the attempt of this number at a case; None: the attempt under way.
+
+        Raises:
+            TakenOver: it is over, and another attempt may be under way, here or in another process.
+        """
+        attempt = self._attempts.get(case_id)
+        if attempt is None or attempt.lost or number not in (None, attempt.held.attempt):
             raise TakenOver
         return attempt
 

@@ -1,8 +1,7 @@
 """The docket: cases that a person may have to decide, as the terminal, Python and precedents have them.
 
-They lie in the one database, beside those of the service: its desk shows these, and here those are listed, claimed and
-decided. A process that works on a case says so in the case's row, and gives a heartbeat for as long as it does. How far
-a case is, its checkpoints say: whoever takes up one that was cut off looks at them first.
+It shares the database, and so the desk, with the service. A process that works on a case writes its own id into the row
+and gives heartbeats. Whoever takes up a case that was cut off first looks at its checkpoints.
 """
 
 from __future__ import annotations
@@ -52,7 +51,8 @@ from tribunal.graphs import load_seats
 from tribunal.loops import PerLoop
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import Who
-from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, database_problems
 from tribunal.store.table_versions import DatabaseDamaged
 from tribunal.store.tables import cases, replicas
 from tribunal.trust import stored_settings

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.leases import LEASE, living_owners
+from tribunal.clock import database_now
 from tribunal.database import WAIT, connect
 from tribunal.environment import data_folder
 from tribunal.schema import JSON, Frozen, Record
@@ -95,7 +95,7 @@ def _is_meant(wanted: ErasureRequest) -> Any:
     elif wanted.post is not None:
         meant = cases.c.post_id == wanted.post
     else:
-        until = time.time() - (wanted.older_than or 0.0)
+        until = database_now() - (wanted.older_than or 0.0)
         over = exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < until)
         meant = or_(and_(cases.c.batch_id.is_(None), cases.c.finished < until), over)
         # A new trial for an appeal goes with the case that the appeal is about.
@@ -155,7 +155,7 @@ async def erase_words(store: Store, wanted: ErasureRequest, by: Who = OPERATOR) 
 async def _mark_next(store: Store, connection: AsyncConnection, wanted: ErasureRequest) -> list[JSON]:
     """Return the next cases, marked as erased so that nobody else erases them too, and with them their new trials."""
     ids = select(cases.c.id).where(_is_meant(wanted), _is_free(wanted)).limit(_AT_ONCE)
-    marking = update(cases).values(erased=time.time()).returning(cases)
+    marking = update(cases).values(erased=database_now()).returning(cases)
     found = marking.where(cases.c.id.in_(ids.with_for_update(skip_locked=True) if store.postgres else ids))
     rows = [dict(row) for row in (await connection.execute(found)).mappings()]
     if rows:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # A run has no thread, checkpointer, stream or step limit of its caller's: these stay with the caller.
 _TAKEN = ("callbacks", "tags", "metadata", "run_name", "run_id")
+ATTEMPT = "__attempt"  # in a run's `configurable`; LangGraph stores no name that begins with `__`
 # What a run notes in its state beside the channels of the graph, and no checkpoint holds.
 NOTES = ("unseen_calls", "outcome_from")
 
@@ -58,6 +59,7 @@ async def run_graph(
     *,
     context: Context,
     config: RunnableConfig | None = None,
+    attempt: int | None = None,
     **how: Any,
 ) -> JSON:
     """Run a graph until it ends or waits.
@@ -70,6 +72,7 @@ async def run_graph(
         listen: is given every event as it happens.
         context: its settings.
         config: what `caller_config` returns. The metadata by which a trace is found are added.
+        attempt: the number of the attempt at the case.
         how: what else `astream` takes.
 
     Returns:
@@ -90,7 +93,7 @@ async def run_graph(
             metadata["policy"] = (await policy_in_force(context.policy)).sha
     run = merge_metadata(config, metadata)
     if thread is not None:
-        run["configurable"] = {**run.get("configurable", {}), "thread_id": thread}
+        run["configurable"] = {**run.get("configurable", {}), "thread_id": thread, ATTEMPT: attempt}
     modes = ["values", *(["custom"] if listen else []), *(["updates"] if graph not in GRAPHS else [])]
     streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=listen is not None, **how)
     last: JSON = {}

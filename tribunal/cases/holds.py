@@ -5,7 +5,6 @@ A held case is queued, or waits in its batch, and nobody takes it up before its 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from tribunal.allowance import Spending
 from tribunal.cases.leases import MINE, Held
 from tribunal.cases.outbox import CaseMessage, Outbox
 from tribunal.cases.reservations import NO_RESERVATION, settle
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
@@ -89,7 +89,7 @@ async def mark_held(store: Store, case_ids: Sequence[str], provider: str, why: s
     """Say of queued cases that they wait for a provider. They are due, so that another replica may take them up."""
     unheld = and_(cases.c.id.in_(case_ids), cases.c.status == "queued", cases.c.held.is_(None))
     async with store.transaction() as connection:
-        values = {"held": why, "held_for": provider, "held_until": time.time()}
+        values = {"held": why, "held_for": provider, "held_until": database_now()}
         await connection.execute(update(cases).where(unheld).values(**values))
 
 
@@ -98,7 +98,7 @@ EXPIRING_SECONDS = 600.0  # before its deadline: how early webhooks are told of 
 
 async def announce_expiring_cases(store: Store, outbox: Outbox) -> None:
     """Tell webhooks, once, of the cases that are held and fail soon if no model answers."""
-    now = time.time()
+    now = database_now()
     told = exists().where(deliveries.c.case_id == cases.c.id, deliveries.c.event == "case.expiring")
     near = cases.c.deadline.between(now, now + EXPIRING_SECONDS)
     expiring = and_(cases.c.held.is_not(None), _WAITING, near, ~told)

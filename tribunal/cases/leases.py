@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import socket
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,10 +16,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.calls import Usage
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import Reservation
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, idempotency, replicas
+from tribunal.store.tables import batches, cases, idempotency, replicas
 
 LEASE = 30.0  # seconds after which a process of the terminal that gave no heartbeat has lost its cases
 
@@ -125,13 +125,13 @@ def living_owners(lease: float) -> Any:
     One that is dated further ahead was given by a clock that has been set back since, and counts for nothing: else its
     cases would be nobody's for as long as the clock was wrong.
     """
-    now = time.time()
+    now = database_now()
     return select(replicas.c.id).where(replicas.c.seen > now - lease, replicas.c.seen < now + lease)
 
 
 def seconds_left(seen: float | None, lease: float = LEASE) -> float:
     """Return for how long a process still counts as alive by its last heartbeat, as `living_owners`; 0: it doesn't."""
-    left = 0.0 if seen is None else seen + lease - time.time()
+    left = 0.0 if seen is None else seen + lease - database_now()
     return left if 0 < left < 2 * lease else 0.0
 
 
@@ -141,7 +141,7 @@ PLACE_IN_QUEUE = cases.c.created - PRIORITY_SECONDS * cases.c.priority
 
 def waits_in_queue() -> Any:
     """Return the condition of cases in the queue whose turn it may be."""
-    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time()))
+    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= database_now()))
 
 
 def is_free(replica: str, takeover: float, *, any_way_in: bool = False) -> Any:
@@ -209,15 +209,26 @@ async def release_lease(store: Store, case_id: str, by: Who) -> str:
 
 
 def fingerprint(request: JSON) -> str:
-    """Return what an idempotency key holds a request to."""
+    """Return the SHA-256 of a request."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 async def existing_for_request(
     store: Store, connection: AsyncConnection, key_id: str, request: JSON, made: str,
-    *, key: str | None = None, again: float = 0.0,
+    *, client_request: JSON | None = None, key: str | None = None, again: float = 0.0,
 ) -> str | None:  # fmt: skip
     """Let an idempotency key, or a request itself, stand for what it makes, in the transaction that makes it.
+
+    Args:
+        store: the database.
+        connection: the open transaction.
+        key_id: the API key of the client.
+        request: the new row, with its settings. Without `key`, a request counts as the same if this is equal.
+        made: the id of the new row.
+        client_request: the fields that the client sent, with `graph` and `settings`; None: `request`. An
+            idempotency key belongs to these alone, so the operator may change settings meanwhile.
+        key: the idempotency key.
+        again: for how many seconds a request without a key stands for a decided case.
 
     Returns:
         the id of what the same request made before, or None where it is the first. A case that failed or was cancelled
@@ -229,18 +240,24 @@ async def existing_for_request(
     """
     asked = fingerprint(request)
     # No header holds a line break, so nobody's Idempotency-Key is one of these.
-    row = {"key_id": key_id, "key": key or f"\n{asked}", "request": asked, "made": made, "created": time.time()}
+    row = {
+        "key_id": key_id, "key": key or f"\n{asked}", "request": asked, "made": made, "created": database_now(),
+        "client_request": fingerprint(request if client_request is None else client_request),
+    }  # fmt: skip
     first = store.insert(idempotency).values(**row).on_conflict_do_nothing().returning(idempotency.c.made)
     if (await connection.execute(first)).first() is not None:
         return None
     where = (idempotency.c.key_id == key_id) & (idempotency.c.key == row["key"])
     while True:
         held = (await connection.execute(select(idempotency).where(where))).mappings().one()
-        if held["request"] != asked:
+        same = held["client_request"] == row["client_request"] if held["client_request"] else held["request"] == asked
+        if not same and not held["client_request"] and client_request is not None:
+            same = held["request"] == await _earlier_fingerprint(connection, held["made"], request, client_request)
+        if key is not None and not same:
             raise Problem(
                 "conflict", f"Idempotency-Key: {str(key)[:80]}: belongs to another request; give this one its own"
             )
-        lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > time.time() - again)
+        lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > database_now() - again)
         counts = cases.c.status.in_(("queued", "running")) | lately
         if key is not None:  # what it made may also be a batch or an appeal
             counts = (cases.c.status != "cancelled") & (func.coalesce(cases.c.outcome, "") != "failure")
@@ -248,5 +265,18 @@ async def existing_for_request(
         if found or (found is None and key is not None):
             return str(held["made"])
         mine = update(idempotency).where(where, idempotency.c.made == held["made"])
-        if (await connection.execute(mine.values(made=made, created=row["created"]))).rowcount:
+        if (await connection.execute(mine.values(**row))).rowcount:
             return None  # else somebody else has just replaced it: look at theirs
+
+
+async def _earlier_fingerprint(connection: AsyncConnection, made: str, request: JSON, client_request: JSON) -> str:
+    """Return the fingerprint that a release before 0008 stored if the same client request made this row.
+
+    It covered the operator's settings, which are those of the row that it made, except where the client gave its own.
+    """
+    for table in (cases, batches):
+        row = (await connection.execute(select(table.c.graph, table.c.settings).where(table.c.id == made))).first()
+        if row is not None:
+            settings = {**row.settings, **client_request["settings"]}
+            return fingerprint({**request, "graph": client_request["graph"] or row.graph, "settings": settings})
+    return ""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from pydantic import Field
@@ -16,6 +14,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider
+from tribunal.clock import database_datetime, database_now
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
@@ -137,7 +136,7 @@ def cancel_message(case_id: str, graph: str, post_id: str | None, why: str, link
 
 def message_body(event: str, data: JSON) -> str:
     """Return a message, as it is signed and sent."""
-    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = database_datetime().isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return json.dumps({"type": event, "timestamp": at, "data": data})
 
 
@@ -197,7 +196,7 @@ class Outbox:
         kept = select(batches.c.keep).where(batches.c.id == batch)
         if not alone and (await group.connection.execute(kept)).scalar() is False:
             told = told.without_words()
-        now = time.time()
+        now = database_now()
         common = {
             "case_id": told.id, "created": now, "status": "waiting", "due": now, "attempts": 0, "attempts_before": 0,
         }  # fmt: skip
@@ -246,7 +245,7 @@ class Outbox:
         dead = (deliveries.c.status == "dead") & deliveries.c.webhook_id.in_(in_force)
         if message_id is not None:
             dead &= deliveries.c.id == message_id
-        fresh = {"status": "waiting", "due": time.time(), "attempts_before": deliveries.c.attempts, "finished": None}
+        fresh = {"status": "waiting", "due": database_now(), "attempts_before": deliveries.c.attempts, "finished": None}
         async with self._store.transaction() as connection:
             number = (await connection.execute(update(deliveries).where(dead).values(**fresh))).rowcount
             if number:

@@ -6,7 +6,6 @@ Row and log hold outcomes and hashes; a post's words stand in its post and its r
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Set
 from contextlib import suppress
 from typing import Literal, get_args
@@ -19,6 +18,7 @@ from tribunal.cases.deciders import recorded_policy
 from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.graph_run import unkept_warning
 from tribunal.cases.keep_options import KeepOptions
+from tribunal.clock import database_now
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
@@ -26,7 +26,8 @@ from tribunal.prompts.policy_parts import Severity
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
-from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, database_problems
 from tribunal.store.tables import cases, contents
 from tribunal.text import normalize_text, parse_json
 from tribunal.times import new_id
@@ -86,7 +87,7 @@ async def _write(
     author_sha: str | None,
 ) -> None:  # fmt: skip
     """Write a verdict down, with the texts that it was come to by, or in the place of what the case was before."""
-    now, dumped = time.time(), record.dump() if options.text else without_words(record.dump())
+    now, dumped = database_now(), record.dump() if options.text else without_words(record.dump())
     changing: JSON = {
         **record_columns(record), "finished": now, "record": dumped, "money": money,
         "erased": None if options.text else now,
@@ -262,7 +263,7 @@ async def store_texts(store: Store, connection: AsyncConnection, names: Set[Text
     wanted = select(contents.c.kind, contents.c.sha).where(contents.c.sha.in_([sha for _, sha in texts]))
     there: set[TextName] = {(row.kind, row.sha) for row in await connection.execute(wanted)} if texts else set()
     rows = [
-        {"kind": kind, "sha": sha, "text": text, "created": time.time()}
+        {"kind": kind, "sha": sha, "text": text, "created": database_now()}
         for (kind, sha), text in texts.items()
         if (kind, sha) not in there
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select, update
@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.allowance import Allowance, CostOfTokens, Limits, Spending
 from tribunal.cases.problem import Problem
+from tribunal.clock import database_datetime
 from tribunal.context import Context, context_from
 from tribunal.schema import JSON, Frozen
 from tribunal.shared_settings import VIEWS
@@ -158,7 +159,7 @@ async def reserve(
     limits = {kind: key[kind] for kind in KINDS if key is not None and key[kind] is not None}
     if not limits:
         return None
-    now = datetime.now(UTC)
+    now = database_datetime()
     account = (usage.c.key_id == key_id, usage.c.period == day_of(now))
     row = store.insert(usage).values(key_id=key_id, period=day_of(now)).on_conflict_do_nothing()
     await connection.execute(row)
@@ -199,7 +200,7 @@ async def settle(
     held = Spending() if reservation is None else reservation.whole
     if not key_id or (reservation is None and spent is None):
         return
-    day = day_of(datetime.now(UTC)) if reservation is None else reservation.day
+    day = day_of(database_datetime()) if reservation is None else reservation.day
     paid = (held if spent is None else spent).model_dump()
     changed = {kind: usage.c[kind] + paid[kind] for kind in KINDS}
     if reservation is not None:
@@ -228,7 +229,7 @@ async def reserve_for_attempt(
     except Problem:
         if row["answer"] is None or row["answer"]["answer"]["type"] == "response":  # a question is for a model
             raise
-        reservation = Reservation(day=day_of(datetime.now(UTC)), attempt=attempt, calls=0, tokens=0, money=0.0)
+        reservation = Reservation(day=day_of(database_datetime()), attempt=attempt, calls=0, tokens=0, money=0.0)
     columns = NO_RESERVATION if reservation is None else reservation.columns()
     if before is not None or reservation is not None:
         await connection.execute(update(cases).where(cases.c.id == row["id"]).values(**columns))

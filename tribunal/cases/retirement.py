@@ -5,13 +5,13 @@ The audit log stays, and has the ids of those that went. Statements to a public 
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from pydantic import Field
 from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.clock import database_now
 from tribunal.schema import Frozen
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.checkpoint_tables import delete_checkpoints
@@ -42,7 +42,7 @@ class RetiredCases(Frozen):
 
 
 def _may_go(rule: RetirementRule) -> tuple[Any, ...]:
-    now = time.time()
+    now = database_now()
     until = now - (rule.seconds if rule.dismissed else max(rule.seconds, rule.appeal_seconds))
     conditions: list[ColumnElement[bool]] = [
         cases.c.finished < until,
@@ -108,6 +108,6 @@ async def _lock(connection: AsyncConnection, conditions: tuple[Any, ...], more: 
 async def delete_empty_batches(store: Store, seconds: float) -> int:
     """Delete the batches that came to rest so long ago and have no rows any more; return how many there were."""
     rows = exists().where(cases.c.batch_id == batches.c.id)
-    over = and_(batches.c.finished < time.time() - seconds, ~rows)
+    over = and_(batches.c.finished < database_now() - seconds, ~rows)
     async with store.transaction() as connection:
         return (await connection.execute(delete(batches).where(over))).rowcount

@@ -78,7 +78,7 @@ async def _judge(
     if context.review:
         from tribunal.cases.author_history import hash_author  # SQLAlchemy, for those who ask for it
         from tribunal.cases.docket import docket_here
-        from tribunal.store.engine import DatabaseUnreachable
+        from tribunal.store.problems import DatabaseUnreachable
         from tribunal.store.table_versions import DatabaseDamaged
 
         try:

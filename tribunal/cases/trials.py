@@ -32,7 +32,8 @@ from tribunal.nodes.state import Case
 from tribunal.plugins import names
 from tribunal.prompts.policy import use_stored_policy
 from tribunal.schema import JSON, Failure, Frozen, Record, Review
-from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import Store
+from tribunal.store.problems import DatabaseUnreachable, database_problems
 from tribunal.store.table_versions import DatabaseDamaged
 from tribunal.store.tables import appeals, cases
 from tribunal.trust import check_code
@@ -191,7 +192,7 @@ class Trials:
         while given is not None or progress.standing == "under_way":
             state = await run_graph(
                 self._graph(held.graph), held.graph, given, held.id, listen,
-                context=context, config=config, durability=self._durability,
+                context=context, config=config, attempt=held.attempt, durability=self._durability,
             )  # fmt: skip
             stops = state.pop(INTERRUPT, None)
             waits = stops is not None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -29,6 +28,7 @@ from tribunal.cases.reservations import (
     reserve_for_attempt,
     settle,
 )
+from tribunal.clock import database_datetime, database_now
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
@@ -108,7 +108,7 @@ class WaitingCases:
 
         With `leads` they may decide what was escalated.
         """
-        values = {"claimed_by": reviewer, "claimed_until": time.time() + seconds}
+        values = {"claimed_by": reviewer, "claimed_until": database_now() + seconds}
         details = {"reviewer": reviewer, "until": values["claimed_until"]}
         entry = LogEntry(kind="case.claimed", subject=case_id, details=details)
         return await self._change(case_id, reviewer, values, by, entry, leads=leads)
@@ -144,7 +144,7 @@ class WaitingCases:
         reserved. Nobody goes on with it for `undo_seconds`, in which it can be undone; then `owner` is to be None.
         `noted` is what the audit log tells beside the answer.
         """
-        now = datetime.now(UTC)
+        now = database_datetime()
         if undo_seconds:
             answer = {**answer, "at": now.isoformat(timespec="seconds")}
         values: JSON = {
@@ -173,7 +173,7 @@ class WaitingCases:
             if undo_seconds_left(row, reviewer) <= 0:
                 raise Problem("conflict", f"case: {case_id[:80]}: it is too late to undo this; nothing was changed")
             values = {"status": "done", "answer": None, **NOT_HELD, **NO_RESERVATION}
-            values |= {"claimed_by": reviewer, "claimed_until": time.time() + seconds}
+            values |= {"claimed_by": reviewer, "claimed_until": database_now() + seconds}
             same = cases.c.id == case_id, cases.c.status == "queued", cases.c.attempt == row["attempt"]
             changed = await connection.execute(update(cases).where(*same).values(**values).returning(cases))
             if (undone := changed.mappings().first()) is None:
@@ -191,7 +191,7 @@ class WaitingCases:
         if not leads:
             more = (*more, cases.c.escalated.is_(None))
         own = cases.c.claimed_by.in_(names_of_person(reviewer))
-        mine = or_(cases.c.claimed_by.is_(None), own, ~claim_holds(time.time()))
+        mine = or_(cases.c.claimed_by.is_(None), own, ~claim_holds(database_now()))
         waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
         changing = update(cases).where(waits).values(**values).returning(cases)
         async with self._store.transaction() as connection:
@@ -225,7 +225,7 @@ def claim_holds(now: float) -> Any:
 
 def claim_seconds_left(until: float | None) -> float:
     """Return for how long a claim still holds, as `claim_holds`; 0: it doesn't."""
-    left = (until or 0.0) - time.time()
+    left = (until or 0.0) - database_now()
     return left if 0 < left < _LONGEST_CLAIM else 0.0
 
 
@@ -240,7 +240,7 @@ def seconds_to_undo(row: Mapping[str, Any], decided_by: str | None, reviewer: st
     """Return for how many seconds a decision is held in its row; 0 if another person than the reviewer made it."""
     if reviewer is not None and decided_by not in names_of_person(reviewer):
         return 0.0
-    return max(0.0, (row["held_until"] or 0.0) - time.time())
+    return max(0.0, (row["held_until"] or 0.0) - database_now())
 
 
 def undoable_line(row: Mapping[str, Any]) -> str:
@@ -298,7 +298,7 @@ NoteKind = Literal["note", "escalated", "skipped"]
 
 def new_note_row(case_id: str, person: str, kind: NoteKind, words: str) -> JSON:
     """Return a note, as a row."""
-    row = {"id": new_id("note"), "case_id": case_id, "at": time.time(), "person": person}
+    row = {"id": new_id("note"), "case_id": case_id, "at": database_now(), "person": person}
     return {**row, "kind": kind, "words": words}
 
 

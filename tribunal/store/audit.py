@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -17,6 +16,7 @@ from pydantic import Field
 from sqlalchemy import LargeBinary, Text, cast, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import audit, audit_head
@@ -104,7 +104,7 @@ async def append_all(connection: AsyncConnection, entries: Sequence[tuple[Who, L
     seq, last, rows = head.seq, head.hash, []
     for who, each in entries:
         row: JSON = {
-            "at": time.time(), "who": who.who, "key_id": who.key_id, "name": who.name, "kind": each.kind,
+            "at": database_now(), "who": who.who, "key_id": who.key_id, "name": who.name, "kind": each.kind,
             "subject": each.subject, "details": canonical(each.details),
         }  # fmt: skip
         seq, previous = seq + 1, last

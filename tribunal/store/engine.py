@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,23 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
     DisconnectionError,
-    InterfaceError,
-    OperationalError,
-    SQLAlchemyError,
-    TimeoutError,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
-from tribunal.database import WAIT, Unwritable, check_sqlite_file, connect, database_error, set_write_ahead_mode
+from tribunal.clock import set_database_clock
+from tribunal.database import WAIT, check_sqlite_file, connect, set_write_ahead_mode
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
+from tribunal.store.problems import (
+    database_problem,
+    database_problems,
+    words_of,
+)
 from tribunal.store.table_versions import (
-    DatabaseDamaged,
+    check_compatible,
     check_tables,
     create_tables,
     is_newer,
@@ -40,13 +41,8 @@ from tribunal.store.table_versions import (
 from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
+_ITS_TIME = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 _FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
-# What reading rows that somebody else has written into may come to, besides the database's own errors.
-MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
-
-
-class DatabaseUnreachable(BadInput):
-    """A database that may be there again in a moment: it doesn't answer, is locked, or can't be written."""
 
 
 class Store:
@@ -105,6 +101,7 @@ class Store:
         try:
             with database_problems(store.address, "its version"):
                 await store._check_version(address, make=not postgres if make is None else make)
+                await store.measure_clock()
         except BadInput:
             await store.close()
             raise
@@ -137,10 +134,21 @@ class Store:
         """Compare the tables with those that this program works on: a tenth of a second.
 
         Raises:
-            BadInput: they differ.
+            BadInput: they differ, or are of a later release that this program can't work with.
         """
         async with self.reading() as connection:
+            await connection.run_sync(check_compatible, self.address)
             await connection.run_sync(check_tables, self.address)
+
+    async def measure_clock(self) -> None:
+        """Set this process's clock by the database's (`database_now`). SQLite's is this machine's."""
+        if not self.postgres:
+            set_database_clock(None)
+            return
+        async with self._asked.connect() as connection:
+            asked = time.monotonic()
+            said = (await connection.execute(_ITS_TIME)).scalar_one()
+            set_database_clock(float(said), asked, time.monotonic())
 
     async def version(self) -> str | None:
         """Return the version of its tables, or None if it has none."""
@@ -195,7 +203,7 @@ def _parse_address(address: str | None) -> Any:
     try:
         url = make_url(address)
     except ArgumentError as error:
-        raise BadInput(f"database: is no address ({_one_line(error)}); write postgresql://user@host/name") from None
+        raise BadInput(f"database: is no address ({words_of(error)}); write postgresql://user@host/name") from None
     kinds = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
     if (kind := kinds.get(url.drivername.partition("+")[0])) is None:
         raise BadInput(f"database: {url.drivername}: is no kind that is known; they are postgresql and sqlite")
@@ -278,67 +286,6 @@ def _begin_writing(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _one_line(error: BaseException) -> str:
-    """Return what a driver says, on one line; SQLAlchemy's own words repeat the statement and point at the web."""
-    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-
-
-# Errors
-
-
-def is_away(error: BaseException) -> bool:
-    """Return whether an error says that the database can't be reached or written now, through no fault of its own."""
-    cause = getattr(error, "orig", None) or error
-    if isinstance(cause, sqlite3.Error | OSError):
-        return isinstance(database_error(Path(), cause), Unwritable)
-    if isinstance(error, OperationalError | InterfaceError | TimeoutError | DatabaseUnreachable):
-        return True
-    psycopg: Any = sys.modules.get("psycopg")
-    return psycopg is not None and isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
-
-
-def is_broken(error: BaseException) -> bool:
-    """Return whether an error is of the database: it is away, or damaged."""
-    return is_away(error) or isinstance(error, SQLAlchemyError | sqlite3.Error | UnicodeError | DatabaseDamaged)
-
-
-def database_problem(address: str, error: BaseException) -> BadInput:
-    """Return the error that a user reads for one of a driver: a line with the way out."""
-    if address.startswith("postgresql") and not isinstance(error, MISSHAPEN):
-        return DatabaseUnreachable(f"database: {address}: {_one_line(error)}; see that it runs and takes this user")
-    if is_away(error):
-        return DatabaseUnreachable(
-            f"database: {address}: can't be written: {_one_line(error)}; make room, or see that you may write there "
-            "and that no other program keeps it locked, or set TRIBUNAL_DATA to another folder"
-        )
-    return DatabaseDamaged(
-        f"database: {address}: can't be used: it is damaged or none of ours: {_one_line(error)}; put back a copy, or "
-        "move it away, or set TRIBUNAL_DATA to another folder"
-    )
-
-
-@contextmanager
-def database_problems(address: str, reading: str = "") -> Iterator[None]:
-    """Say in a line what is the matter with the database.
-
-    With what is read from it (`reading`), whatever can't be read is told as well.
-
-    Raises:
-        BadInput: it can't be reached, written or read.
-    """
-    try:
-        yield
-    except (BadInput, BrokenPipeError):  # the second: of what is printed meanwhile
-        raise
-    except Exception as error:
-        told: BaseException = error
-        if isinstance(error, MISSHAPEN) and reading:
-            told = ValueError(f"{reading}: {type(error).__name__}: {error}")
-        elif not is_broken(error) and not isinstance(error, OSError):
-            raise
-        raise database_problem(address, told) from error
-
-
 # Migrations
 
 
@@ -369,6 +316,7 @@ def upgrade(address: str | None = None) -> str:
             elif version != VERSION and not is_newer(version):
                 run_migrations(connection, shown, version)
             upgrade_checkpoint_tables(connection)  # they have versions of their own, those of the installed library
+            check_compatible(connection, shown)
             check_tables(connection, shown)
     finally:
         engine.dispose()

@@ -16,7 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.schema import JSON
 from tribunal.store.audit import LogEntry, Who, append_all
-from tribunal.store.engine import Store, is_away
+from tribunal.store.engine import Store
+from tribunal.store.problems import is_away
 
 _MOST = 64  # writes in one transaction: those that come later wait for it
 Result = TypeVar("Result")

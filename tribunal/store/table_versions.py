@@ -11,7 +11,10 @@ from sqlalchemy import Connection, inspect, text
 from tribunal.errors import BadInput
 from tribunal.store.tables import METADATA, VERSION, audit_head
 
-_VERSIONS = "alembic_version"  # the table in which Alembic writes the version of the others
+# The earliest version whose programs can use the tables, too: raise it with a migration that does more than add.
+COMPATIBLE_FROM = "0007"
+# The table in which Alembic writes the version of the others; our column beside it says which programs can use them.
+_VERSIONS, _COMPATIBLE_FROM = "alembic_version", "compatible_from"
 # What of a difference counts. Whatever else is there, such as a table or a comment, is in nobody's way.
 _WHAT_IS_WRONG = {
     "add_table": "table {table}: is missing",
@@ -58,6 +61,14 @@ def create_tables(connection: Connection, shown: str) -> None:
     connection.execute(audit_head.insert().values(id=1, seq=0, previous="0" * 64, hash="0" * 64))
     connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
     connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} (version_num) VALUES ('{VERSION}')")  # noqa: S608
+    _write_compatibility(connection)
+
+
+def _write_compatibility(connection: Connection) -> None:
+    """Write down which programs can use the tables, for replicas of earlier releases that still run."""
+    if _COMPATIBLE_FROM not in [column["name"] for column in inspect(connection).get_columns(_VERSIONS)]:
+        connection.exec_driver_sql(f"ALTER TABLE {_VERSIONS} ADD COLUMN {_COMPATIBLE_FROM} VARCHAR(32)")
+    connection.exec_driver_sql(f"UPDATE {_VERSIONS} SET {_COMPATIBLE_FROM} = '{COMPATIBLE_FROM}'")  # noqa: S608
 
 
 def run_migrations(connection: Connection, shown: str, version: str) -> None:
@@ -82,6 +93,24 @@ def run_migrations(connection: Connection, shown: str, version: str) -> None:
             f"database: {shown}: its tables are of version {version}, and this program wants {VERSION}; take the "
             "program that they are of, or set TRIBUNAL_DATA to another folder"
         ) from None
+    _write_compatibility(connection)
+
+
+def check_compatible(connection: Connection, shown: str) -> None:
+    """Check that tables of a later release say that this program can use them; most migrations only add.
+
+    Raises:
+        BadInput: they say that it can't.
+    """
+    names = [column["name"] for column in inspect(connection).get_columns(_VERSIONS)]
+    if _COMPATIBLE_FROM not in names:  # of a release before 0008
+        return
+    lowest = connection.exec_driver_sql(f"SELECT {_COMPATIBLE_FROM} FROM {_VERSIONS}").scalar()  # noqa: S608
+    if lowest is not None and is_newer(str(lowest)):
+        raise BadInput(
+            f"database: {shown}: its tables need a program of version {lowest} or later, and this one is of version "
+            f"{VERSION}; install the new release"
+        )
 
 
 def check_tables(connection: Connection, shown: str) -> None:
@@ -90,27 +119,30 @@ def check_tables(connection: Connection, shown: str) -> None:
     Raises:
         DatabaseDamaged: they differ.
     """
-    if (difference := _find_difference(connection)) is not None:
+    version = read_version(connection)
+    later = version is not None and is_newer(version)
+    if (difference := _find_difference(connection, later=later)) is not None:
         raise DatabaseDamaged(
             f"database: {shown}: {difference}; the tables were changed, or another program made them: "
             "put back a copy, or take the program that made them, or set TRIBUNAL_DATA to another folder"
         )
 
 
-def _find_difference(connection: Connection) -> str | None:
+def _find_difference(connection: Connection, *, later: bool) -> str | None:
     """Return in what the tables aren't as this program wants them; None if they are.
 
     What is there besides is allowed, such as the columns of a later release: they have a value of their own or none.
+    A `later` release may have changed an index: queries work without it, unless it keeps values unique.
     """
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
     ours = {"include_name": lambda name, kind, _: kind != "table" or name in METADATA.tables, "compare_type": True}
     differences = compare_metadata(MigrationContext.configure(connection, opts=ours), METADATA)
-    return next(_describe(differences), None)
+    return next(_describe(differences, later=later), None)
 
 
-def _describe(differences: list[Any]) -> Iterator[str]:
+def _describe(differences: list[Any], *, later: bool) -> Iterator[str]:
     for each in differences:
         for kind, *rest in each if isinstance(each, list) else [each]:
             if kind.startswith("modify_"):
@@ -123,6 +155,8 @@ def _describe(differences: list[Any]) -> Iterator[str]:
             elif kind.endswith("_table"):
                 table, name = rest[0].name, ""
             else:
+                if later and kind == "add_index" and not rest[0].unique:
+                    continue
                 table = rest[0].table.name
                 name = next(iter(rest[0].column_keys)) if kind == "add_fk" else str(rest[0].name)
             if kind in _WHAT_IS_WRONG:

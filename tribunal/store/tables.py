@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0007"  # of these tables: the last of the migrations
+VERSION = "0008"  # of these tables: the last of the migrations
 
 
 @unique
@@ -119,8 +119,7 @@ cases = _table(
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="its key's: higher goes first"),
     Column("held", Text, comment="why it isn't tried now, though it is queued"),
     Column("held_until", Double),
-    # What it may take of its key's daily budget (`tribunal.cases.reservations`).
-    Column("reserved_day", Text, comment="the day whose budget it is reserved of"),
+    Column("reserved_day", Text, comment="the day of whose budget it may take these (`tribunal.cases.reservations`)"),
     Column("reserved_attempt", Integer, comment="the attempt that it is reserved for"),
     Column("reserved_calls", BigInteger, comment="none where the key has no limit of them; so the next two"),
     Column("reserved_tokens", BigInteger),
@@ -310,7 +309,8 @@ idempotency = _table(
     "idempotency",
     Column("key_id", Text, primary_key=True),
     Column("key", Text, primary_key=True),
-    Column("request", Text, nullable=False, comment="SHA-256 of what was asked, so that another request is refused"),
+    Column("request", Text, nullable=False, comment="SHA-256 of the case, with its settings"),
+    Column("client_request", Text, comment="SHA-256 of the client's request; another request is refused"),
     Column("made", Text, nullable=False, comment="the id of the case or batch that it made"),
     Column("created", Double, nullable=False),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from typing import Any
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import select, update
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from tribunal.clock import database_now
 from tribunal.errors import BadInput
 from tribunal.exports import check_address
 from tribunal.exports.dsa.statement import MOST_IN_A_BATCH
@@ -171,7 +171,7 @@ async def send_statements(store: Store, register: Register) -> Counter[str]:
             async with store.transaction() as connection:
                 for puid, columns in results.items():
                     change = update(statements).where(statements.c.puid == puid)
-                    await connection.execute(change.values(sent=time.time(), **columns))
+                    await connection.execute(change.values(sent=database_now(), **columns))
                 sent = LogEntry(kind="statements.sent", subject="register", details=dict(counts))
                 await append(connection, OPERATOR, sent)
             ended += counts

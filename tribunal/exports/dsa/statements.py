@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pydantic import ValidationError
 from sqlalchemy import exists, insert, or_
 from sqlalchemy.exc import IntegrityError
 
+from tribunal.clock import database_now
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.exports.dsa.statement import MOST_IN_A_BATCH, Statement
@@ -119,7 +119,7 @@ async def _missing_statements(
 async def _keep_batch(store: Store, path: Path, batch: list[tuple[str, Statement]]) -> None:
     """Keep a batch in the database and write its file: both, or neither."""
     bodies = [each.to_wire() for _, each in batch]
-    common = {"created": time.time(), "file": path.name, "status": "made"}
+    common = {"created": database_now(), "file": path.name, "status": "made"}
     rows = [
         {"puid": body["puid"], "case_id": case_id, "place": place, "body": body, **common}
         for place, ((case_id, _), body) in enumerate(zip(batch, bodies, strict=True))
