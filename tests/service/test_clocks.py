@@ -80,7 +80,10 @@ async def test_every_row_is_dated_by_the_database(
         assert got.json()["outcome"] == "verdict"
         case = got.headers["tribunal-case"]
         await client.post(f"/v1/cases/{case}/appeal", json={"appellant": "a", "reason": "b"})
-        rows = {"content": '{"text": "Good morning!"}\n', "headers": {"Content-Type": "application/x-ndjson"}}
+        rows: dict[str, Any] = {
+            "content": '{"text": "Good morning!"}\n',
+            "headers": {"Content-Type": "application/x-ndjson"},
+        }
         batch = (await client.post("/v1/batches", **rows)).headers["location"]
         while (await get_json(client, batch))["finished"] is None:
             await asyncio.sleep(0.05)

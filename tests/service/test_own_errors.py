@@ -13,6 +13,7 @@ from tests.service.batched import ended as batch_ended
 from tests.service.conftest import get_json, serving
 from tests.service.test_service import ended
 from tribunal.cases import trials
+from tribunal.cases.records import make_record
 
 SECRET = "sk-words-of-the-post"
 OWN = [
@@ -27,7 +28,7 @@ OTHERS = [OperationalError("SELECT", {}, Exception("closed")), OSError(24, "Too 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """Let the first trial end with an error when its record is made."""
-    make_record, left = trials.make_record, [error]
+    left = [error]
 
     def make(*given: Any, **more: Any) -> Any:
         if left:

@@ -85,7 +85,7 @@ async def test_a_request_is_the_same_under_other_settings_of_the_operator(
 ) -> None:
     """An idempotency key covers the client's request: a row of an earlier release, which covered the settings, too."""
     kind = {"Content-Type": "application/json" if path == "/v1/judge" else "application/x-ndjson"}
-    requests = [
+    requests: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("k-1", {"text": "Good morning!"}, {}),
         ("k-2", {"text": "Good morning!"}, {"graph": "arcade", "settings": {"rounds": 2}}),
     ]
