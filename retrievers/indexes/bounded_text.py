@@ -95,7 +95,7 @@ class JsonParts:
         """Yield the members of an array with their numbers; or of an object with their keys."""
         opening, closing = "{}" if keyed else "[]"
         if self._peek() != opening:
-            raise BadInput(f"file {self._shown}: is not one object, of rows by their ids")
+            raise BadInput(f"file {self._shown}: is not one JSON {'object' if keyed else 'array'}")
         self._at += 1
         while self._peek() != closing:
             if self._row > 1:

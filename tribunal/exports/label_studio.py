@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -22,8 +23,9 @@ from tribunal.errors import BadInput
 from tribunal.exports import check_address
 from tribunal.exports.case_tables import ERASED, ExportResult, copy_image
 from tribunal.exports.finished_cases import cases_decided_by_people, finished_cases, has_words, policy_of_row
-from tribunal.files import read_regular, write_atomically, write_whole
+from tribunal.files import open_regular, write_atomically, write_whole
 from tribunal.prompts.policy import Policy
+from tribunal.retrievers.indexes.bounded_text import JsonParts
 from tribunal.schema import JSON
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
@@ -34,7 +36,6 @@ INTERFACE = "interface.xml"
 _SECONDS = 120.0  # for one decision
 LOCAL_FILES = "/data/local-files/?d=images/"
 TASKS = "tasks.json"
-_MOST = 512 * 1024**2  # bytes of an export that is read
 T = TypeVar("T")
 
 
@@ -129,7 +130,11 @@ def read_tasks(path: Path, form: type[T]) -> list[T]:
         BadInput: the file can't be read, or it is something else.
     """
     try:
-        return TypeAdapter(list[form]).validate_python(parse_json(read_regular(path, _MOST)))  # type: ignore[valid-type]
+        read = TypeAdapter(form).validate_python
+        with open_regular(path) as raw, TextIOWrapper(raw, "utf-8-sig") as file:
+            return [read(task) for _, task in JsonParts(str(path), file).members(keyed=False)]
+    except BadInput as error:
+        raise BadInput(f"{error}; export from Label Studio as JSON") from error
     except OSError as error:
         why, way_out = error.strerror, "give the file that Label Studio exported as JSON"
     except ValidationError as error:

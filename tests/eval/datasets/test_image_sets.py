@@ -59,7 +59,7 @@ def test_hvli_refuses_what_is_no_category(tmp_path: Path, label: object) -> None
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ([hvli(0, 0, 0)], "is not one object, of rows by their ids"),
+        ([hvli(0, 0, 0)], "is not one JSON object"),
         ({"1": 5}, "row 1: a row is an object with named fields, not int"),
         ({"1": {"tweet_text": "a"}}, "row 1: has no column 'text_label'; it has tweet_text"),
     ],
