@@ -235,7 +235,7 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     """Leave out what the model is known not to take, and load the image."""
     provider, image = call.provider, call.question.post.image
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
-    learnt = registry.learnt(call.model, provider)
+    learnt = registry.lessons_of(call.model, provider)
     profile = _profile_of(client)
     call.forms = ("prompt",) if call.question.role.plain else forms_by_profile(provider.forms, profile)
     call.takes_tool_choice = bool(profile.get("tool_choice", True))
@@ -334,7 +334,7 @@ async def _ask_until_readable(call: ModelCall, registry: ModelRegistry) -> Any:
             raise Refused(f"the model declined: {words[:300]}", form=form)
         cut = completion.finish_reason in LENGTH and not role.may_be_cut
         if cut and not repeats_itself(call.answer_text):
-            raise_output_limit(call, registry.learnt(call.model, call.provider))
+            raise_output_limit(call, registry.lessons_of(call.model, call.provider))
             continue
         try:
             if cut:

@@ -27,7 +27,7 @@ _SMALLEST_CONTEXT = 500
 
 async def request_completion(call: ModelCall, registry: ModelRegistry) -> Completion:
     """Return one answer, past every passing fault."""
-    pool, learnt = registry.key_pool(call.model, call.provider), registry.learnt(call.model, call.provider)
+    pool, learnt = registry.key_pool(call.model, call.provider), registry.lessons_of(call.model, call.provider)
     ladder = Ladder(call, learnt)
     failed: Fault | None = None
     is_proven = True

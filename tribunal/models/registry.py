@@ -347,18 +347,12 @@ class ModelRegistry:
             del self.concurrency[model]
         forget_learnt(gone)
 
-    def learnt(self, model: ModelName, provider: Provider) -> Learnt:
+    def lessons_of(self, model: ModelName, provider: Provider) -> Learnt:
         """Return what this process knows of a model at the address that it is asked at."""
         return learnt_of(str(model), provider.base_url(self.environment), model.number)
 
     def rest_key_quietly(self, provider: str, number: int, seconds: float) -> None:
-        """Another process that uses the same keys was asked to let one rest: so does this one, and tells nobody.
-
-        Args:
-            provider: its name.
-            number: the key's.
-            seconds: how long from now.
-        """
+        """Let a provider's key of this number rest for so many seconds, as another process was asked; tell nobody."""
         until = time.monotonic() + seconds
         self._elsewhere[provider, number] = max(until, self._elsewhere.get((provider, number), 0.0))
         if pool := self._pools.get(provider):
