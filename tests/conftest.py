@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tribunal.models import token_counter
 from tribunal.models.ladder import forget_learnt
 from tribunal.models.registry import PROVIDERS
 
@@ -45,6 +46,7 @@ def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         "OPENAI_PROXY",
     ):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(token_counter, "_shared", [token_counter.ESTIMATE])  # its tables come from the network
     forget_learnt()  # another server may have had the same port
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")

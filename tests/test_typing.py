@@ -8,13 +8,13 @@ import runpy
 import subprocess
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from tests import PROJECT
@@ -88,7 +88,7 @@ def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) 
 
 
 def test_the_keywords_are_the_fields_of_the_context() -> None:
-    Model = str | BaseChatModel
+    Model = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
     fields: dict[str, Any] = {name: field.annotation for name, field in Context.model_fields.items()}
     fields |= dict.fromkeys(FIELDS, Model | None) | {"seats": Mapping[str, Model]}  # objects, of which it holds names
     assert get_type_hints(typed_names.SettingsKeywords) == fields

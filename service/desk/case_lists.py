@@ -59,7 +59,7 @@ async def show_queue(visit: AnyVisit) -> Response:
     copies = await visit.replica.near_copies.count([row["id"] for row in rows])
     return visit.page(
         "queue.html.jinja", title="Queue", here="/queue", wanted=wanted, there=there, rows=rows, page=page,
-        pages=pages, copies=copies, most_together=MOST_TOGETHER,
+        pages=pages, copies=copies, most_together=MOST_TOGETHER, providers=await visit.replica.outages.show(),
         query=query_string(wanted), earlier=query_string(wanted, page=page - 1),
         later=query_string(wanted, page=page + 1),
     )  # fmt: skip

@@ -64,14 +64,15 @@ class BatchFeeder:
             return 0
         if turn["held"] is not None:
             await self._batches.hold(batch_id, None, None)
-        placed, count = 0, 1 if outages.concerns(needed) else count
+        is_probe = outages.concerns(needed)
+        placed, count = 0, 1 if is_probe else count
         while placed < count and await self._worker.take_place():
             placed += 1
         if not placed:
             return 0
         rows: list[Held] = []
         try:
-            rows = await self._batches.take_rows(batch_id, placed)
+            rows = await self._batches.take_rows(batch_id, placed, fewest_attempts_first=is_probe)
         except Problem as problem:
             seconds = problem.retry_after or 0
             if seconds > MOMENT:  # else cases under way may give enough back

@@ -150,8 +150,10 @@ class BatchStore:
         query = select(*columns).where(batches.c.status == "running", free)
         return await self._store.fetch_rows(query.order_by(batches.c.created))
 
-    async def take_rows(self, batch_id: str, count: int) -> list[Held]:
+    async def take_rows(self, batch_id: str, count: int, *, fewest_attempts_first: bool = False) -> list[Held]:
         """Take up the next rows of a batch that no other replica has; fewer, or none, if few are left.
+
+        With `fewest_attempts_first` no row that ends each attempt stands before the others.
 
         As many as the budget of the batch's key reaches for: what each may take of it is reserved.
 
@@ -160,7 +162,8 @@ class BatchStore:
         """
         of_batch = (cases.c.batch_id == batch_id, cases.c.status == "waiting")
         due = or_(cases.c.held_until.is_(None), cases.c.held_until <= database_now())
-        query = select(cases.c.id).where(*of_batch, cases.c.outcome.is_(None), due).order_by(cases.c.place).limit(count)
+        order = (cases.c.attempt, cases.c.place) if fewest_attempts_first else (cases.c.place,)
+        query = select(cases.c.id).where(*of_batch, cases.c.outcome.is_(None), due).order_by(*order).limit(count)
         async with self._store.transaction() as connection:
             ids = (await connection.execute(query.with_for_update(skip_locked=True))).scalars().all()
             if not ids:

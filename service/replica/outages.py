@@ -19,15 +19,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from tribunal.cases.holds import Hold, hold_longer, release
+from tribunal.cases.holds import Hold, count_waiting, hold_longer, release
 from tribunal.cases.leases import Held
 from tribunal.clock import clock_offset, database_now
 from tribunal.context import context_from
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
 from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
 from tribunal.line_up import apply_line_up
-from tribunal.models.registry import current_registry, model_names, split_name
-from tribunal.models.server_wait import Breaker
+from tribunal.models.registry import current_registry, find_provider, model_names, split_name
+from tribunal.models.server_wait import Breaker, is_reachable
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.service.replica.background_loops import retry_while_away
 from tribunal.service.replica.batches import BatchStore
@@ -51,6 +51,7 @@ class ProviderState(Frozen):
         description="open: its server doesn't answer; half-open: one case is to show whether it does again"
     )
     kind: str | None = Field(default=None, description="how it fails", examples=["connection"])
+    waiting: int = Field(default=0, description="how many posts wait for it")
     since: float | None = Field(
         default=None, description="since when, in seconds of the epoch", examples=[1795330000.0]
     )
@@ -86,12 +87,12 @@ class CaseBreaker(Breaker):
         """Return when a case that isn't admitted now is looked at again."""
         return max(self.retry_at, database_now() + PAUSES[0] / 10)
 
-    def show(self) -> ProviderState:
-        """Return its state."""
+    def show(self, waiting: int) -> ProviderState:
+        """Return its state, with how many posts wait for it."""
         if not self.times_opened:
             return ProviderState(state="closed")
         state: Literal["open", "half-open"] = "open" if self.probe is None else "half-open"
-        return ProviderState(state=state, kind=self.kind, since=self.since, retry_at=self.retry_at)
+        return ProviderState(state=state, kind=self.kind, waiting=waiting, since=self.since, retry_at=self.retry_at)
 
 
 class Outages:
@@ -109,9 +110,10 @@ class Outages:
 
     # Before a trial
 
-    def show(self) -> dict[str, ProviderState]:
-        """Return the state of each provider that was ever without an answer here."""
-        return {name: breaker.show() for name, breaker in sorted(self._breakers.items())}
+    async def show(self, *, counted: bool = True) -> dict[str, ProviderState]:
+        """Return the state of each provider that was ever without an answer here; `counted`: with who waits for it."""
+        waiting = await count_waiting(self._store) if counted and self.any_open else {}
+        return {name: breaker.show(waiting.get(name, 0)) for name, breaker in sorted(self._breakers.items())}
 
     @property
     def any_open(self) -> bool:
@@ -152,6 +154,20 @@ class Outages:
             return False
         for breaker in [breaker for open_ones in self._open(needed) for breaker in _admitting(open_ones, case_id)]:
             breaker.probe = case_id
+        return True
+
+    async def reach_providers(self, case_id: str) -> bool:
+        """Ask the servers of the providers that a case is to probe, without a post; return whether they are there.
+
+        If one can't be reached, its breaker stays open for longer, and the case is no probe: it costs no attempt.
+        """
+        environment = (await current_registry()).environment
+        for breaker in [each for each in self._breakers.values() if each.probe == case_id]:
+            provider = find_provider(breaker.provider, "model")
+            if provider is not None and not await is_reachable(provider, environment):
+                breaker.probe = None
+                await self._open_longer(breaker, breaker.why)
+                return False
         return True
 
     async def begin_probe(self, case_id: str) -> None:
@@ -267,8 +283,11 @@ class Outages:
         if was_open and breaker.probe != case_id:
             return  # it was under way when the breaker opened
         breaker.kind = kind
-        breaker.open_longer(why, PAUSES)
         self._metrics.set_provider_open(breaker.provider, is_open=True)
+        await self._open_longer(breaker, why)
+
+    async def _open_longer(self, breaker: CaseBreaker, why: str) -> None:
+        breaker.open_longer(why, PAUSES)
         asyncio.get_running_loop().call_later(breaker.retry_at - database_now() + 0.01, self._wake)
         await retry_while_away(lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at))
 

@@ -167,7 +167,9 @@ class Replica:
         """
         taken, passed_over = 0, list[str]()
         while not taken and len(passed_over) <= self.options.queue:
-            waiting = await self.case_store.list_free(self.options.in_flight, without=passed_over)
+            waiting = await self.case_store.list_free(
+                self.options.in_flight, without=passed_over, fewest_attempts_first=self.outages.any_open
+            )
             for row in waiting:
                 await self.worker.wait_for_place()
                 held = None
@@ -194,7 +196,7 @@ class Replica:
         """Return whether a case of the queue may be begun though a provider doesn't answer; else say why in its row."""
         is_overdue = row["deadline"] is not None and row["deadline"] <= database_now()
         needed = () if is_overdue else await self.outages.needed_providers(row["graph"], row["settings"])
-        if self.outages.admit(row["id"], needed):
+        if self.outages.admit(row["id"], needed) and await self.outages.reach_providers(row["id"]):
             return True
         breaker = self.outages.blocking(needed, row["id"])
         if row["held"] is None and breaker is not None:

@@ -75,7 +75,7 @@ async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
     """
     trouble = await replica.find_trouble()
     response.status_code = 503 if trouble else 200
-    providers = replica.outages.show()
+    providers = await replica.outages.show(counted=trouble is None)
     degraded = any(each.state != "closed" for each in providers.values())
     offset = round(clock_offset(), 1)
     seen = {

@@ -150,10 +150,17 @@ class CaseStore:
             made = (await connection.execute(cases.insert().returning(cases), row | begun)).mappings().one()
         return held_case_from_row(made)
 
-    async def list_free(self, limit: int, without: Collection[str] = ()) -> list[JSON]:
-        """Return id, graph, settings, deadline and `held` of cases that could be taken up, in the queue's order."""
+    async def list_free(
+        self, limit: int, without: Collection[str] = (), *, fewest_attempts_first: bool = False
+    ) -> list[JSON]:
+        """Return id, graph, settings, deadline and `held` of cases that could be taken up, in the queue's order.
+
+        With `fewest_attempts_first` that order is second: no case that ends each attempt stands before the others.
+        """
         shown = (cases.c[name] for name in ("id", "graph", "settings", "deadline", "held"))
         query = self._next_free(limit).with_only_columns(*shown).where(cases.c.id.not_in(without))
+        if fewest_attempts_first:
+            query = query.order_by(None).order_by(cases.c.attempt, PLACE_IN_QUEUE)
         return await self._store.fetch_rows(query)
 
     async def take_next(self, case_id: str | None = None) -> Held | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import and_, case, exists, select, update
+from sqlalchemy import and_, case, exists, func, select, update
 
 from tribunal.allowance import Spending
 from tribunal.cases.leases import MINE, Held
@@ -91,6 +91,15 @@ async def mark_held(store: Store, case_ids: Sequence[str], provider: str, why: s
     async with store.transaction() as connection:
         values = {"held": why, "held_for": provider, "held_until": database_now()}
         await connection.execute(update(cases).where(unheld).values(**values))
+
+
+async def count_waiting(store: Store) -> dict[str, int]:
+    """Return how many cases wait for each provider: those that are held for it, and the rows of batches that are."""
+    provider = func.coalesce(cases.c.held_for, batches.c.held_for)
+    counting = select(provider.label("provider"), func.count().label("number"))
+    counting = counting.select_from(cases.outerjoin(batches, batches.c.id == cases.c.batch_id))
+    counting = counting.where(_WAITING, provider.is_not(None)).group_by(provider)
+    return {row["provider"]: row["number"] for row in await store.fetch_rows(counting)}
 
 
 EXPIRING_SECONDS = 600.0  # before its deadline: how early webhooks are told of a case that is held

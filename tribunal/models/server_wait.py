@@ -175,13 +175,29 @@ class ServerWait:
 
 async def _ask_health(provider: Provider, environment: Mapping[str, str]) -> bool | None:
     """Return whether a server is up, as llama.cpp, vLLM and others say at /health; None if it has no address to ask."""
+    try:
+        status = await _health_status(provider, environment)
+    except (OSError, TimeoutError, ValueError):
+        return False
+    return None if status is None else status not in _STARTING  # one that knows no such path is there
+
+
+async def is_reachable(provider: Provider, environment: Mapping[str, str]) -> bool:
+    """Return whether a provider's server answers anything at all; True if it has no address to ask."""
+    try:
+        await _health_status(provider, environment)
+    except (OSError, TimeoutError):
+        return False
+    except ValueError:
+        pass  # it answers something
+    return True
+
+
+async def _health_status(provider: Provider, environment: Mapping[str, str]) -> int | None:
     url = provider.base_url(environment) or provider.rest_url
     if url is None:
         return None
     root = url.partition("?")[0].rstrip("/").removesuffix("/v1")
-    try:
-        async with asyncio.timeout(_HEALTH_SECONDS):
-            status, _, _ = await fetch("GET", f"{root}/health", {}, keys=provider.key_pool(environment))
-    except (OSError, TimeoutError, ValueError):
-        return False
-    return status not in _STARTING  # one that knows no such path is there
+    async with asyncio.timeout(_HEALTH_SECONDS):
+        fetched = await fetch("GET", f"{root}/health", {}, keys=provider.key_pool(environment))
+    return fetched.status
