@@ -68,41 +68,43 @@ _EXAMPLES: list[JsonValue] = [
 ]
 
 
+_Text = Annotated[
+    str,
+    says(
+        "The words of the post, exactly as they were posted.",
+        examples=["Immigrants: the weeds in our garden.", "Good morning, everybody."],
+    ),
+]
+_PostId = Annotated[str | None, says("What to call the post; empty: an id made from what it holds.")]
+_Language = Annotated[str | None, says("The language it is written in, such as en or ko, where that is known.")]
+_Earlier = Annotated[
+    list[str] | None,
+    says(
+        "Earlier posts of the conversation, the oldest first. Every seat reads them to understand the post; none of "
+        "them is decided on."
+    ),
+]
+_Appeal = Annotated[
+    dict[str, Any] | None,
+    says(
+        "What is said against an earlier verdict on the post: `reason`, and `context`, what is new. Every seat but the "
+        "gatekeeper reads it."
+    ),
+]
+
+
 @with_config(ConfigDict(json_schema_extra={"examples": _EXAMPLES}))
 class PostInput(TypedDict, total=False):
     """What a graph takes: a text, an image, or both."""
 
-    text: Annotated[
-        str,
-        says(
-            "The words of the post, exactly as they were posted.",
-            examples=["Immigrants: the weeds in our garden.", "Good morning, everybody."],
-        ),
-        PostChannel,
-    ]
+    text: Annotated[_Text, PostChannel(_Text)]
     image: Annotated[
         str | None, says("Its image: an https address, a data URI, or a path, where the server's operator allows it.")
     ]
-    post_id: Annotated[str | None, says("What to call the post; empty: an id made from what it holds."), PostChannel]
-    language: Annotated[
-        str | None, says("The language it is written in, such as en or ko, where that is known."), PostChannel
-    ]
-    earlier: Annotated[
-        list[str] | None,
-        says(
-            "Earlier posts of the conversation, the oldest first. Every seat reads them to understand the post; none "
-            "of them is decided on."
-        ),
-        PostChannel,
-    ]
-    appeal: Annotated[
-        dict[str, Any] | None,
-        says(
-            "What is said against an earlier verdict on the post: `reason`, and `context`, what is new. Every seat but "
-            "the gatekeeper reads it."
-        ),
-        PostChannel,
-    ]
+    post_id: Annotated[_PostId, PostChannel(_PostId)]
+    language: Annotated[_Language, PostChannel(_Language)]
+    earlier: Annotated[_Earlier, PostChannel(_Earlier)]
+    appeal: Annotated[_Appeal, PostChannel(_Appeal)]
     messages: Annotated[
         list[JSON] | None,
         Like(list[Message] | None),

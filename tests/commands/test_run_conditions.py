@@ -301,6 +301,7 @@ async def test_a_post_that_failed_was_not_judged_without_its_image(tmp_path: Pat
 @pytest.mark.long
 async def test_posts_are_shuffled_by_the_seed_and_the_same_when_it_goes_on(tmp_path: Path) -> None:
     script, lock = locked_after(10)
+    draw_images(tmp_path, 30)
     async with ScriptedServer(script) as server:
         assert (await run(server, *hvli(tmp_path, 30))).exit_code == 1
         first = [line["post_id"] for line in lines(tmp_path)]

@@ -93,7 +93,6 @@ async def test_bodies_that_no_route_takes(tmp_path: Path) -> None:
         "no type": ("", lambda body: body, {415}),
         "a type that is none": ("\xff;;=", lambda body: body, {415}),
         "another charset": (f"{JSON}; charset=latin-1", lambda body: body.replace(b"hi", b"\xe9"), {400, 415}),
-        "a lone surrogate": (JSON, lambda body: body.replace(b"hi", b"\\ud800"), {400, 415}),
         "no object": (JSON, lambda body: b"[1]", {400, 415}),
         "nothing": (JSON, lambda body: b"", {400, 415}),
         "a form without end": ("multipart/form-data; boundary=a", lambda body: b"--a\r\n" * 10_000, {400, 415}),

@@ -11,17 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal
 
 from tribunal.errors import CallFailed
 from tribunal.models.faults import Fault, passes_by_itself
+from tribunal.models.model_call import PARTS, ModelCall, Part
 from tribunal.text import count_noun
 
-if TYPE_CHECKING:
-    from tribunal.models.model_call import ModelCall
-
-Part = Literal["extra", "tool_choice", "bounds", "temperature", "limit", "system", "stream", "format", "image"]
-PARTS: tuple[Part, ...] = get_args(Part)
 IN_WORDS: dict[Part, str] = {
     "extra": "the fields that a line-up or a role adds",
     "tool_choice": "the choice of the tool",

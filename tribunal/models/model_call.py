@@ -8,13 +8,12 @@ import math
 import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tribunal.calls import ShownPart
 from tribunal.context import Context
 from tribunal.errors import CallFailed
 from tribunal.models.completion import Completion
-from tribunal.models.ladder import Part
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
 from tribunal.models.providers.usage import TokenCounts
@@ -27,6 +26,9 @@ from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
 from tribunal.text import one_line
 
+# What a request may leave out (`tribunal.models.ladder`).
+Part = Literal["extra", "tool_choice", "bounds", "temperature", "limit", "system", "stream", "format", "image"]
+PARTS: tuple[Part, ...] = get_args(Part)
 REFUSED = "refused: "  # how the error of a call begins that the provider declined
 IMAGE_TOKENS = 1500
 # What is sent, in the pairs that LangChain takes for messages.
