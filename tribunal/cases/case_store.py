@@ -153,10 +153,7 @@ class CaseStore:
     async def list_free(
         self, limit: int, without: Collection[str] = (), *, fewest_attempts_first: bool = False
     ) -> list[JSON]:
-        """Return id, graph, settings, deadline and `held` of cases that could be taken up, in the queue's order.
-
-        With `fewest_attempts_first` that order is second: no case that ends each attempt stands before the others.
-        """
+        """Return id, graph, settings, deadline and `held` of cases that could be taken up, in the queue's order."""
         shown = (cases.c[name] for name in ("id", "graph", "settings", "deadline", "held"))
         query = self._next_free(limit).with_only_columns(*shown).where(cases.c.id.not_in(without))
         if fewest_attempts_first:
