@@ -344,10 +344,10 @@ class Dataset:
             if is_pointer or (path is None and not self.is_remote(reference)):
                 missing.append(reference)
         column = f" (column {self.columns.get('image', 'image')!r})" if self.spec.mapped else ""
+        remedy = "put them there" if self.spec.mapped else f"get them from {self.spec.obtain}"
         return BadInput(
             f"data set {self.name}: {len(missing):,} of its {count:,} images{column} are missing from {self.folder}: "
             f"{', '.join(map(repr, missing[:_NAMED]))}{', …' * (len(missing) > _NAMED)}"
-            f"{f' ({pointers:,} are Git LFS pointers: {_PULL})' if pointers else ''}; get them from "
-            f"{self.spec.obtain}, leave their posts out with --skip-missing-images, or judge all posts by their text "
-            f"with --columns image="
+            f"{f' ({pointers:,} are Git LFS pointers: {_PULL})' if pointers else ''}; {remedy}, leave their posts out "
+            f"with --skip-missing-images (eval), or judge all posts by their text with --columns image="
         )
