@@ -165,7 +165,7 @@ def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any
     if asked and not settings.lines:
         raise NotStreamed
     if checked is not body:
-        return http.Response(response.status_code, headers=response.headers, json=checked)
+        raw = json.dumps(checked).encode()  # in ASCII: UTF-8 has no half of a surrogate pair
     return http.Response(response.status_code, headers=response.headers, content=raw)
 
 
