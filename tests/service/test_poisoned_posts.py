@@ -23,12 +23,18 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outages, "PAUSES", (0.05, 0.1))
 
 
-@pytest.mark.parametrize("fault", [Fault(503), Fault(hang=True)], ids=["503", "hangs"])
-@pytest.mark.parametrize("in_flight", [1, 4])
+@pytest.mark.parametrize(
+    ("fault", "in_flight"),
+    [
+        pytest.param(Fault(503), 1, id="503, one at a time"),
+        pytest.param(Fault(503), 4, id="503"),
+        pytest.param(Fault(hang=True), 4, id="hangs", marks=pytest.mark.long),
+    ],
+)
 async def test_posts_that_are_never_answered_stop_no_other(database: str, in_flight: int, fault: Fault) -> None:
     model = FlakyModel(after=0, fault=lambda: fault)
     model.up, model.never = True, "Mallory"
-    settings = {**SETTINGS, "timeout": 1}
+    settings = {**SETTINGS, "timeout": 5}
     async with OpenAIServer(model), serving(database, settings=settings, in_flight=in_flight) as client:
         lost = [
             (await client.post("/v1/judge", json={"text": f"Good day, Mallory {each}", "graph": "baseline"})).headers
