@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,8 @@ def by_checkpointer(kind: str, *, in_message: bool = False) -> Door:
         async with AsyncExitStack() as stack:
             saver: BaseCheckpointSaver[Any]
             if kind == "sqlite":
+                if version("langgraph-checkpoint-sqlite") == "3.0.2":
+                    pytest.skip("this release's own saver doesn't open with the aiosqlite that is locked")
                 saver = await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(folder / "steps.sqlite")))
             else:
                 server = os.environ.get(POSTGRES) or pytest.skip(f"no PostgreSQL: {POSTGRES} names none")
