@@ -21,7 +21,7 @@ from pydantic import Field
 
 from tribunal.cases.holds import Hold, count_waiting, hold_longer, release
 from tribunal.cases.leases import Held
-from tribunal.clock import clock_offset, database_now
+from tribunal.clock import database_now
 from tribunal.context import context_from
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
 from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
@@ -66,14 +66,6 @@ class CaseBreaker(Breaker):
     probe: str | None = None  # the case that is to show whether the provider answers again
     unanswered: set[str] = field(default_factory=set)  # the cases that no model answered since it opened
     last_answered: int = 0  # the number of the case that was answered and began last
-
-    def open_longer(self, why: str, pauses: tuple[float, float]) -> None:
-        """Open it, or keep it open for longer, by the database's clock: its cases are held until then."""
-        was_open = self.times_opened > 0
-        super().open_longer(why, pauses)
-        self.retry_at -= clock_offset()
-        if not was_open:
-            self.since -= clock_offset()
 
     def admits(self, case_id: str) -> bool:
         """Return whether a case may be begun. While one alone went unanswered, another may show that it was it."""
@@ -287,7 +279,7 @@ class Outages:
         await self._open_longer(breaker, why)
 
     async def _open_longer(self, breaker: CaseBreaker, why: str) -> None:
-        breaker.open_longer(why, PAUSES)
+        breaker.open_longer(why, PAUSES, database_now())  # its cases are held until then
         asyncio.get_running_loop().call_later(breaker.retry_at - database_now() + 0.01, self._wake)
         await retry_while_away(lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at))
 

@@ -39,9 +39,8 @@ class Breaker:
     since: float = 0.0
     retry_at: float = 0.0
 
-    def open_longer(self, why: str, pauses: tuple[float, float]) -> None:
+    def open_longer(self, why: str, pauses: tuple[float, float], now: float) -> None:
         """Open it, or keep it open for twice as long as the last time, within these pauses in seconds."""
-        now = time.time()
         self.why, self.since = why, self.since if self.times_opened else now
         self.retry_at = now + min(pauses[0] * 2**self.times_opened, pauses[1])
         self.times_opened += 1
@@ -151,7 +150,7 @@ class ServerWait:
     def _open(self, line: _WaitingLine, outcome: Fault) -> None:
         if not line.times_opened:
             self._report(line.provider, outcome.in_words)
-        line.open_longer(outcome.in_words, PAUSES)
+        line.open_longer(outcome.in_words, PAUSES, time.time())
 
     def _line(self, provider: str) -> _WaitingLine:
         return self._lines.setdefault(provider, _WaitingLine(provider))
@@ -169,7 +168,7 @@ class ServerWait:
             healthy = await _ask_health(provider, environment)
             if healthy is not False:
                 return bool(healthy)
-            line.open_longer(line.why, PAUSES)
+            line.open_longer(line.why, PAUSES, time.time())
         return False
 
 
