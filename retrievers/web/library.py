@@ -20,7 +20,7 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context
 from tribunal.environment import setting
 from tribunal.loops import PerLoop
-from tribunal.models.token_counter import TokenCounter
+from tribunal.models.token_counter import TokenCounter, shared_counter
 from tribunal.retrievers.web.archive import Archive, ArchiveError, StoredPage, Trail, damaged_archive_error
 from tribunal.retrievers.web.fetch import FetchError
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
@@ -48,7 +48,7 @@ class WebReader:
         places = await asyncio.to_thread(setting, "TRIBUNAL_FETCH_ALLOW")
         hosts = await asyncio.to_thread(setting, "TRIBUNAL_IMAGE_HOSTS")
         fetcher = Fetcher(parse_allowed_places(places or ""), image_hosts=parse_image_hosts(hosts or ""))
-        return cls(fetcher, _shared_reader(), asyncio.ensure_future(TokenCounter.load()))
+        return cls(fetcher, _shared_reader(), asyncio.ensure_future(shared_counter()))
 
     async def close(self) -> None:
         """Stop loading the counter."""
