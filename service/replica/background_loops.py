@@ -13,8 +13,7 @@ import psycopg
 from sqlalchemy import exc
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from tribunal.store.problems import explain_error, is_full
-from tribunal.text import one_line
+from tribunal.store.problems import explain_error, is_full, words_of
 
 DATABASE_AWAY: tuple[type[Exception], ...] = (
     *(exc.OperationalError, exc.InterfaceError, exc.TimeoutError, sqlite3.OperationalError),
@@ -38,7 +37,7 @@ async def retry_while_away(write: Callable[[], Awaitable[Result]]) -> Result:
 def _log_away(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     trouble = "the disk is full; make room" if error is not None and is_full(error) else "the database is away"
-    _LOG.warning("%s; it is asked again: %s", trouble, one_line(str(getattr(error, "orig", error)))[:300])
+    _LOG.warning("%s; it is asked again: %s", trouble, words_of(error) if error is not None else "")
 
 
 async def repeat(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -91,18 +90,21 @@ def _is_quoted(value: Any, known: list[Any]) -> bool:
 def _objects_in(text: str) -> Iterator[Any]:
     """Yield every JSON object in a text, also within another, and those that a model would write correctly."""
     at = text.find("{")
+    mended = 0
     while at >= 0:
         try:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
+            flat = _FLAT_OBJECT.match(text, at) if mended < _MOST_MENDED else None
+            if flat:
+                import json_repair
+
+                mended += 1
+                yield from _inner_objects(json_repair.loads(flat[0]))
             at = text.find("{", at + 1)
             continue
         yield from _inner_objects(value)
         at = text.find("{", end)
-    for match in islice(_FLAT_OBJECT.finditer(text), _MOST_MENDED):
-        import json_repair
-
-        yield from _inner_objects(json_repair.loads(match[0]))
 
 
 def _inner_objects(value: Any) -> Iterator[Any]:

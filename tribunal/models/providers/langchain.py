@@ -43,7 +43,9 @@ SECRETS = {
     "upstage": ("UPSTAGE_API_KEY",),
 }
 # Which take OpenAI's `response_format`: as a setting of their own, or in the body past OpenAI's client.
-_BY_SETTING, _IN_BODY = frozenset({"groq", "mistralai"}), frozenset({"deepseek", "xai"})
+_BY_SETTING = frozenset({"groq", "mistralai"})
+_IN_BODY = frozenset({"deepseek", "xai"})
+_TAKES_FORMS = _BY_SETTING | _IN_BODY
 # Where clients keep the limit of an answer.
 LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "num_predict")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -92,7 +94,7 @@ def langchain_provider(name: str) -> Provider:
         return made
 
     key_setting = KEYS.get(name)
-    knows_forms = name in _BY_SETTING | _IN_BODY
+    knows_forms = name in _TAKES_FORMS
     return Provider(
         name=name,
         make=make,
@@ -125,7 +127,7 @@ def set_fields(model: Any, wanted: RequestSettings) -> Any:
 
 def _request_options(name: str, wanted: RequestSettings) -> JSON:
     """Return the settings of a request to a client that is known to take OpenAI's form; other clients get none."""
-    if name not in _BY_SETTING | _IN_BODY:
+    if name not in _TAKES_FORMS:
         return {}
     body = openai.request_options(wanted)["extra_body"]
     options: JSON = {"max_tokens": body.pop("max_tokens", wanted.max_output_tokens)}
