@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from tests.models.test_embeddings import KEY, Server, embedder, unit
+from tests.models.test_embeddings import Server, embedder, serving, unit
 from tribunal.environment import say_once
 from tribunal.errors import CallFailed
 from tribunal.models import keys
@@ -55,21 +55,10 @@ class NarrowServer(Server):
 async def narrow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[NarrowServer]:
     held = NarrowServer()
     say_once.cache_clear()
-    app = web.Application()
-    app.router.add_post("/v1/embeddings", held.openai)
-    app.router.add_post("/v1beta/models/{call}", held.google)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    held.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{held.url}/v1")
-    monkeypatch.setenv("OLLAMA_HOST", held.url)
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", held.url)
-    for setting in ("OPENAI_API_KEY", "GOOGLE_API_KEY"):
-        monkeypatch.setenv(setting, KEY)
     monkeypatch.setattr(keys, "retry_delay", lambda tries: 0.0)
-    yield held
-    await runner.cleanup()
+    async with serving(held, monkeypatch):
+        monkeypatch.setenv("OLLAMA_HOST", held.url)
+        yield held
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,9 +107,9 @@ class Server:
         return self.script.pop(0) if self.script else None
 
 
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
-    held = Server()
+@asynccontextmanager
+async def serving(held: Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Answer embedding requests of every wire by this server."""
     app = web.Application()
     app.router.add_post("/v1/embeddings", held.openai)
     app.router.add_post("/v1beta/models/{call}", held.google)
@@ -120,8 +121,15 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", held.url)
     monkeypatch.setenv("GOOGLE_API_KEY", KEY)
-    yield held
+    yield
     await runner.cleanup()
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+    held = Server()
+    async with serving(held, monkeypatch):
+        yield held
 
 
 def unit(server: Server, text: str) -> np.ndarray[Any, Any]:
