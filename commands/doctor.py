@@ -196,7 +196,7 @@ async def _examine_models(
 
 
 def _check_learnt(model: ModelName, held: dict[str, str]) -> list[Check]:
-    """Return what the server of a model has shown in its exam not to take."""
+    """Return a check that lists the request parts that the model's server refused in its exam; none if it took all."""
     from tribunal.models.ladder import learnt_of
     from tribunal.models.registry import provider_of
 

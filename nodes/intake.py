@@ -145,9 +145,9 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         ref = image.ref
         warnings += picture.notes
     name = _checked_name(state, "post_id")
-    said = {"text": text, "earlier": "".join(earlier), "post_id": name or ""}
-    said["appeal"] = appeal.reason + appeal.context if appeal else ""
-    warnings += [f"{field}: {_REPAIRED}" for field, words in said.items() if REPLACED in words]
+    post_texts = {"text": text, "earlier": "".join(earlier), "post_id": name or ""}
+    post_texts["appeal"] = appeal.reason + appeal.context if appeal else ""
+    warnings += [f"{field}: {_REPAIRED}" for field, value in post_texts.items() if REPLACED in value]
     named = _checked_name(state, "language")
     # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
     words = "" if set(map(str, models)) == {REHEARSAL} else text

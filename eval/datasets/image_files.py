@@ -25,15 +25,15 @@ def candidate_paths(reference: str) -> list[tuple[str, ...]]:
     An absolute path was written on another machine or for another folder, so it means any of its ends: `C:\data\a.png`
     is `data/a.png` or `a.png`. A path that leads out of its folder (`../a.png`) means none.
     """
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     for written in _as_paths(reference.strip().strip("\"'")):
         path = posixpath.normpath(written)
         parts = tuple(part for part in path.split("/") if part not in ("", "."))
         if parts[:1] == ("..",) or (os.name == "nt" and _FOREIGN.search("".join(parts))):
             continue
         ends = range(max(1, len(parts))) if path.startswith("/") else (0,)
-        found += (parts[start:] for start in ends)
-    return list(dict.fromkeys(found))
+        paths += (parts[start:] for start in ends)
+    return list(dict.fromkeys(paths))
 
 
 def _as_paths(reference: str) -> Iterator[str]:

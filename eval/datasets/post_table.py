@@ -148,7 +148,7 @@ class PostTable(Dataset):
             How many rows there are, and of their images.
 
         Raises:
-            BadInput: the table can't be read, lacks a column, or names images of which none is there.
+            BadInput: the table can't be read, lacks a column, or none of the images that it names exists.
         """
         import numpy as np
 

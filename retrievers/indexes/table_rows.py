@@ -223,20 +223,20 @@ def read_rows(
     table = file if isinstance(file, TableFile) else TableFile(file)
     refuse_pointer(table.path)
     suffix = table.suffix
-    found: Iterator[tuple[int | str, Any]]
+    rows: Iterator[tuple[int | str, Any]]
     number = 0
     try:
         if suffix == ".parquet" and not table.is_packed:
             require_extra(str(table), "eval")
-            found = enumerate(_read_parquet(table), start=1)
+            rows = enumerate(_read_parquet(table), start=1)
         elif suffix in {".csv", ".tsv", ".tab", ".txt"}:
-            found = enumerate(_read_delimited(table, encoding, delimiter, strict, ragged), start=1)
+            rows = enumerate(_read_delimited(table, encoding, delimiter, strict, ragged), start=1)
         elif suffix in {".json", ".jsonl", ".ndjson"}:
-            found = _read_json(table, encoding, keyed=keyed)
+            rows = _read_json(table, encoding, keyed=keyed)
         else:
             shown_suffix = suffix + _PACKED * table.is_packed or "no suffix"
             raise BadInput(f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
-        for number, (key, cells) in enumerate(found, start=1):  # noqa: B007 (errors name it)
+        for number, (key, cells) in enumerate(rows, start=1):  # noqa: B007 (errors name it)
             row = TableRow(owner, table.name, wellformed(key) if isinstance(key, str) else key, cells)
             if not isinstance(cells, dict):
                 raise row.error(f"a row is an object with named fields, not {type(cells).__name__}")
@@ -269,14 +269,14 @@ def _detect_delimiter(table: TableFile, lines: RowLines) -> str:
     header = lines.peek()
     if separator := _SEPARATOR_LINE.fullmatch(header):
         lines.skip_line()
-        found = separator[1]
+        delimiter = separator[1]
     else:
         bare = _QUOTED.sub("", header)
-        found = max((usual, *_DELIMITERS), key=bare.count)
-    if found != usual:
-        shown = _SHOWN_DELIMITER.get(found, repr(found))
+        delimiter = max((usual, *_DELIMITERS), key=bare.count)
+    if delimiter != usual:
+        shown = _SHOWN_DELIMITER.get(delimiter, repr(delimiter))
         say_once(f"{make_visible(table.name)}: cells are separated by {shown}, by its first line")
-    return found
+    return delimiter
 
 
 def _read_delimited(
