@@ -50,10 +50,10 @@ def runs(quick: bool) -> None:
 def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]:
     """So many posts through the engine on a scripted server. Times in seconds; `lag` in results."""
     from tribunal.context import context_from
-    from tribunal.eval.datasets.sample import Sample
-    from tribunal.eval.runs.engine import decide_posts
-    from tribunal.eval.runs.job import RunJob, RunOptions
-    from tribunal.eval.runs.tally import RunTally
+    from tribunal.runner.engine import decide_posts
+    from tribunal.runner.job import RunJob, RunOptions
+    from tribunal.runner.sample import Sample
+    from tribunal.runner.tally import RunTally
 
     samples = [Sample(id=str(place), text=text) for place, text in enumerate(posts(number))]
     context = context_from({"model": "openai:scripted"})
@@ -97,10 +97,10 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
 def rehearsed_run(number: int) -> dict[str, Any]:
     """So many posts through the engine with the rehearsal model. Memory in MB, by how much of the run was done."""
     from tribunal.context import context_from
-    from tribunal.eval.datasets.sample import Sample
-    from tribunal.eval.runs.engine import decide_posts
-    from tribunal.eval.runs.job import RunJob, RunOptions
-    from tribunal.eval.runs.tally import RunTally
+    from tribunal.runner.engine import decide_posts
+    from tribunal.runner.job import RunJob, RunOptions
+    from tribunal.runner.sample import Sample
+    from tribunal.runner.tally import RunTally
 
     class Posts:
         """Made as they are asked for, as those of a file are."""

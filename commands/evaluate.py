@@ -28,7 +28,7 @@ from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.batch import BatchOutput
-    from tribunal.eval.runs.tally import RunTally
+    from tribunal.runner.tally import RunTally
 
 
 @with_settings
@@ -210,7 +210,7 @@ def batch(
 
 
 def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bool) -> None:
-    from tribunal.eval.runs.tally import (
+    from tribunal.runner.tally import (
         count_empty_reasons,
         response_format_shares,
         warn_of_empty_reasons,

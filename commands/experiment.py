@@ -29,7 +29,7 @@ from tribunal.terminal import say, say_json
 if TYPE_CHECKING:
     from tribunal.eval.experiments.estimate import CallPace, RunEstimate
     from tribunal.eval.experiments.plan import ExperimentPlan
-    from tribunal.eval.runs.prices import Prices
+    from tribunal.runner.prices import Prices
     from tribunal.schema import JSON
 
 TableFormat = Literal["latex", "markdown", "csv"]
@@ -368,7 +368,7 @@ def _write_table(folder: Path, to: TableFormat, output: Path | None) -> None:
     """Write the table of an experiment's folder, with intervals, paired tests, and the paper's figures."""
     from tribunal.eval.experiments.plan import read_experiment_table
     from tribunal.eval.experiments.rendering import export_table
-    from tribunal.eval.runs.journal import report_unwritten
+    from tribunal.runner.journal import report_unwritten
 
     text = export_table(read_experiment_table(folder), to)
     if output is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
     from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable
     from tribunal.eval.protocols.protocol import Protocol
-    from tribunal.eval.runs.prices import Prices
+    from tribunal.runner.prices import Prices
     from tribunal.schema import JSON
     from tribunal.screen import Screen
 

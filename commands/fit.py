@@ -100,7 +100,7 @@ def fit(
 
 def _has_labels(folder: Path) -> bool:
     """Return whether a run has a labelled post, or no result at all, which its own fit reports."""
-    from tribunal.eval.runs.results import read_results
+    from tribunal.runner.results import read_results
 
     results = read_results(folder)
     first = next(results, None)
@@ -158,7 +158,7 @@ _READ = (
 def _decisions_of_run(folder: Path, database: str | None) -> list[JSON]:
     """Return what people have decided of the posts of a run, at the desk or by command."""
     from tribunal.commands.database import require_service, run_in_store
-    from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
+    from tribunal.runner.journal import RESULTS, parse_result, read_line_starts
 
     require_service()
     lines = (parse_result(folder / RESULTS, each.line, each.offset) for each in read_line_starts(folder / RESULTS))

@@ -134,9 +134,9 @@ def _write_explanation(record: Record, post: JSON, out: Path) -> None:
 async def _wait_for_servers(case: Coroutine[Any, Any, Record], wait: WaitSettings) -> Record:
     """Return the record of a case whose calls are held while their server is away."""
     if wait.seconds:
-        from tribunal.eval.runs.outage import SilentServers
         from tribunal.models.registry import current_registry
         from tribunal.models.server_wait import ServerWait
+        from tribunal.runner.outage import SilentServers
 
         told = SilentServers(wait, print_warning).note_server
         (await current_registry()).server_wait = ServerWait(wait, told)

@@ -30,7 +30,7 @@ _RISK = 1  # the position of 5 % among the risks
 def print_metrics(measured: JSON) -> None:
     """Print the headline of a run beside the measures that count errors, in percent."""
     from tribunal.eval.measures.scores import MEASURES
-    from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
+    from tribunal.runner.tally import warn_of_empty_reasons, warn_of_mixed_formats
 
     empty = warn_of_empty_reasons(measured["empty_reasons"])
     warnings = [empty, warn_of_mixed_formats(measured["rungs"])]
@@ -107,7 +107,7 @@ def report(
     """
     from tribunal.eval.measures.metrics import measure_run
     from tribunal.eval.report import measure_runs, write_report
-    from tribunal.eval.runs.results import find_run_folders
+    from tribunal.runner.results import find_run_folders
 
     if as_json and tables:
         raise BadInput("--json: prints the measures, as --tables does; give one of them")
@@ -161,8 +161,8 @@ def export(
     """
     from tribunal.eval.export.posts_of_run import parse_data_paths
     from tribunal.eval.export.results import runs_to_export
-    from tribunal.eval.runs.results import find_run_folders
     from tribunal.plugins import require_extra
+    from tribunal.runner.results import find_run_folders
 
     if out is None and len(folders) > 1:
         raise BadInput("out: an export of several runs has no folder of its own; give one with --out")

@@ -16,10 +16,10 @@ from tribunal.errors import BadInput
 from tribunal.terminal import OutputFailed, print_in_full, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.job import RunOptions
-    from tribunal.eval.runs.prices import Prices
-    from tribunal.eval.runs.tally import RunTally
     from tribunal.models.server_wait import WaitSettings
+    from tribunal.runner.job import RunOptions
+    from tribunal.runner.prices import Prices
+    from tribunal.runner.tally import RunTally
     from tribunal.schema import JSON
 
 EPILOG = """\b
@@ -84,8 +84,8 @@ def _parse_engine(
     Raises:
         BadInput: an option has an unknown or malformed value.
     """
-    from tribunal.eval.runs.job import FIRST_FAILURES, RunEngine
-    from tribunal.eval.runs.prices import RunLimits
+    from tribunal.runner.job import FIRST_FAILURES, RunEngine
+    from tribunal.runner.prices import RunLimits
 
     engine_name, _, address = (engine or "embedded").partition("=")
     if engine_name == "ray":
@@ -139,8 +139,8 @@ def watch_run(
     """Show the progress of a run, and yield the options that it is made with. Each warning is printed once."""
     from functools import cache
 
-    from tribunal.eval.runs.job import RunOptions
-    from tribunal.eval.runs.tally import show_progress
+    from tribunal.runner.job import RunOptions
+    from tribunal.runner.tally import show_progress
 
     with show_progress(priced=prices is not None, quiet=quiet) as watch:
         yield RunOptions(in_flight, retry or (), prices, watch, cache(print_warning), **more)
@@ -148,7 +148,7 @@ def watch_run(
 
 def read_price_table(file: Path | None) -> Prices | None:
     """Return the prices of a file, or None if none was given."""
-    from tribunal.eval.runs.prices import read_prices
+    from tribunal.runner.prices import read_prices
 
     return read_prices(file) if file else None
 
@@ -217,7 +217,7 @@ def end_comparison(
 
 def print_totals(tally: RunTally, *, priced: bool) -> None:
     """Print what all results of a run came to, and the first failure of this start."""
-    from tribunal.eval.runs.tally import describe_progress
+    from tribunal.runner.tally import describe_progress
 
     progress = describe_progress(tally, priced=priced)
     say(f"{tally.decided_count:,} processed ({tally.done:,} now, {tally.before:,} before): {progress}")

@@ -19,16 +19,16 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.datasets.table_files import find_table_files, remove_copies
 from tribunal.eval.runs.growing_table import GROWING, GrowingTable
-from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
-from tribunal.eval.runs.journal import OutputUnwritten
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.eval.runs.tables import check_format, report_unwritten_table, write_parquet_table
-from tribunal.eval.runs.tally import RunTally
 from tribunal.files import put_in_place
 from tribunal.graphs import graph as graph_named
 from tribunal.locations import Location, Unreachable, parse_location, put_whole
+from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
+from tribunal.runner.journal import OutputUnwritten
+from tribunal.runner.tally import RunTally
 from tribunal.unused_settings import refuse_unused_settings
 
 _COPY = "finished"  # what is sent to a store, in the run's folder

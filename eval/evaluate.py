@@ -23,15 +23,15 @@ from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
 from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
-from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.eval.runs.lifecycle import carry_out_run
-from tribunal.eval.runs.prices import NO_SPENDING, RunSpending, total_spending
-from tribunal.eval.runs.results import read_results, read_run_file
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.eval.runs.tally import RunTally
 from tribunal.graphs import graph
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models
+from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
+from tribunal.runner.prices import NO_SPENDING, RunSpending, total_spending
+from tribunal.runner.results import read_results, read_run_file
+from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
 from tribunal.unused_settings import find_unused_settings, leave_out_settings, refuse_unused_settings, setting_is_named
 

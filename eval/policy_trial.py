@@ -15,16 +15,16 @@ from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
 from tribunal.eval.measures.changes import compare_with_decisions
 from tribunal.eval.report.page import render_template
-from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions
-from tribunal.eval.runs.journal import RESULTS, read_line_starts, report_unwritten
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.eval.runs.tally import RunTally
 from tribunal.files import write_whole
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.plugins import names
 from tribunal.prompts.policy import load_policy as policy_named
+from tribunal.runner.job import AS_USUAL, RunJob, RunOptions
+from tribunal.runner.journal import RESULTS, read_line_starts, report_unwritten
+from tribunal.runner.tally import RunTally
 from tribunal.unused_settings import refuse_unused_settings
 
 CHANGES = "changes.json"

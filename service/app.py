@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Scope
 from tribunal import __version__
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
+from tribunal.runner.background_loops import DATABASE_AWAY
 from tribunal.schema import JSON
 from tribunal.service.desk import (
     appeals_page,
@@ -34,7 +35,6 @@ from tribunal.service.desk import (
 from tribunal.service.dropins import moderations, perspective
 from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
-from tribunal.service.replica.background_loops import DATABASE_AWAY
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, usage, webhooks

@@ -25,7 +25,7 @@ FLOORS = (
     "models.embeddings", "retrievers.indexes", "retrievers.perspectives", "retrievers.precedents",
     "retrievers.web.fetch", "retrievers.web.search", "retrievers.web", "retrievers", "nodes",
     "nodes.arcade", "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court",
-    "nodes.rehearsal", "graphs", "pieces", "notices", "cases", "exports", "exports.dsa",
+    "nodes.rehearsal", "graphs", "pieces", "notices", "cases", "runner", "exports", "exports.dsa",
     "testing",
     "eval.datasets", "eval.protocols", "eval.runs", "eval.ray", "eval.measures",
     "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments", "eval.export",

@@ -32,7 +32,7 @@ from tests.service.live import sqlite
 from tribunal.environment import export_trusted_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.job import RunEngine, RunOptions
+from tribunal.runner.job import RunEngine, RunOptions
 from tribunal.schema import Record
 from tribunal.testing import Fault, ScriptedModel
 from tribunal.trusted_folders import TRUST_DOTENV

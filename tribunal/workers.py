@@ -1,7 +1,7 @@
 """Have child processes do jobs.
 
 A `JobWorker` takes messages, and sends some: JSON and bytes, either way; a `WorkerProcess` by its pipes. The workers of
-a run (`tribunal.eval.runs.worker_pool`) have many posts under way in each; those of a `tribunal.sandbox.SandboxPool`
+a run (`tribunal.runner.worker_pool`) have many posts under way in each; those of a `tribunal.sandbox.SandboxPool`
 one job at a time.
 """
 

@@ -20,7 +20,6 @@ from tribunal.eval.annotation.sheet import (
     CategoryOption,
     IntendedLabel,
 )
-from tribunal.eval.datasets.sample import Gold
 from tribunal.eval.datasets.sampling import SamplePlan
 from tribunal.eval.evaluate import Evaluation, PreparedRun, prepare_run
 from tribunal.exports.case_tables import copy_image
@@ -28,6 +27,7 @@ from tribunal.exports.label_studio import LOCAL_FILES
 from tribunal.files import write_atomically, write_whole
 from tribunal.nodes.peers.single_call import decision_scheme
 from tribunal.prompts.policy import load_policy
+from tribunal.runner.sample import Gold
 
 
 class AnnotationRequest(Evaluation):

@@ -16,7 +16,7 @@ from tribunal.eval.measures.comparison import same_data
 from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.fit import clusters_as_json, doubts_about_posts, fitting_of
 from tribunal.eval.measures.risk_control import LabelledPosts
-from tribunal.eval.runs.prices import Prices, prices_of_run
+from tribunal.runner.prices import Prices, prices_of_run
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Bools, Floats, Ints

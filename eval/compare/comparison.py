@@ -27,10 +27,10 @@ from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.rates import share_interval
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.final_looks import final_look_in_words
-from tribunal.eval.runs.journal import RESULTS, report_unwritten
-from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.results import read_results
 from tribunal.files import write_whole
+from tribunal.runner.journal import RESULTS, report_unwritten
+from tribunal.runner.prices import Prices
+from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 
 MEASURED, PAGE, DIFFERENCES = "comparison.json", "comparison.md", "differences.csv"

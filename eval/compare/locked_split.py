@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from tribunal.eval.datasets import Dataset, DatasetPool
-from tribunal.eval.datasets.sample import Sample
+from tribunal.runner.sample import Sample
 
 _TEST = re.compile(r"(?<![a-z])test", re.IGNORECASE)
 # Splits of published sets that are there to be tuned on, unless the papers report on them.

@@ -12,12 +12,12 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.compare.entries import ComparedEntry, LogColumn
-from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.measures.removal import match_removal
-from tribunal.eval.runs.journal import RESULTS
 from tribunal.exports.finished_cases import finished_cases
 from tribunal.probability import estimate_probability
 from tribunal.retrievers.indexes.table_rows import NO, YES, TableRow, read_rows
+from tribunal.runner.journal import RESULTS
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON
 from tribunal.store.audit import sha
 from tribunal.store.engine import Store

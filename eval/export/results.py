@@ -19,9 +19,9 @@ from tribunal.cases.trial_table import spoken_turn
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.export.posts_of_run import PostWords, WordsOf
-from tribunal.eval.runs.journal import RESULTS, parse_result
-from tribunal.eval.runs.prices import Prices, prices_of_run
-from tribunal.eval.runs.results import Result, read_lines, read_run_file
+from tribunal.runner.journal import RESULTS, parse_result
+from tribunal.runner.prices import Prices, prices_of_run
+from tribunal.runner.results import Result, read_lines, read_run_file
 from tribunal.schema import JSON, Turn
 from tribunal.text import parse_toml
 

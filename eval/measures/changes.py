@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tribunal.eval.measures.rates import wilson_interval
-from tribunal.eval.runs.results import read_full_line, read_results, read_run_file
+from tribunal.runner.results import read_full_line, read_results, read_run_file
 from tribunal.schema import JSON
 
 _OF_CASES = ("policy", "policy_sha", "graph", "models")

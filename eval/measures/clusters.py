@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
 from tribunal.eval.measures.columns import Ints, RunColumns
-from tribunal.eval.runs.results import read_results
+from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 from tribunal.text import make_visible, suggest_name
 from tribunal.text_similarity import ALIKE, CHANCE, SIZE, decode_signatures

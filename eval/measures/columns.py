@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tribunal.calls import REHEARSAL, warnings_of_unfit_models
-from tribunal.eval.runs.prices import ModelUsage, ShortcutSavings, UsageByModel, add_calls
-from tribunal.eval.runs.results import Result, read_results, read_run_file
-from tribunal.eval.runs.tally import FormatCounts, ReasonCounts, formats_of_calls, reasons_of_calls
+from tribunal.runner.prices import ModelUsage, ShortcutSavings, UsageByModel, add_calls
+from tribunal.runner.results import Result, read_results, read_run_file
+from tribunal.runner.tally import FormatCounts, ReasonCounts, formats_of_calls, reasons_of_calls
 from tribunal.schema import JSON, Scheme
 
 Ints = npt.NDArray[np.int64]

@@ -16,8 +16,8 @@ from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_interva
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import OWN_CACHE, Floats, Ints, RunColumns
 from tribunal.eval.measures.rates import share_interval
-from tribunal.eval.runs.prices import ModelUsage, Prices, UsageByModel
-from tribunal.eval.runs.results import read_results
+from tribunal.runner.prices import ModelUsage, Prices, UsageByModel
+from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 
 SPANNED = ("calls", "tokens", "seconds")  # whose means have an interval

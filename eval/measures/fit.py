@@ -34,7 +34,7 @@ from tribunal.eval.measures.risk_control import (
     least_posts_needed,
     split_error,
 )
-from tribunal.eval.runs.results import read_full_line
+from tribunal.runner.results import read_full_line
 from tribunal.schema import JSON
 from tribunal.threshold import ByVerdict, Threshold, counted_as, interpolate
 

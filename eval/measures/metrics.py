@@ -24,9 +24,9 @@ from tribunal.eval.measures.scores import (
     score_rows,
     scores_by_label,
 )  # fmt: skip
-from tribunal.eval.runs.journal import OutputUnwritten
-from tribunal.eval.runs.tally import count_empty_reasons, response_format_shares
 from tribunal.files import write_whole
+from tribunal.runner.journal import OutputUnwritten
+from tribunal.runner.tally import count_empty_reasons, response_format_shares
 from tribunal.schema import JSON
 
 METRICS = "metrics.json"

@@ -15,7 +15,7 @@ from tribunal.eval.measures.columns import Floats, Ints, RunColumns
 from tribunal.eval.measures.comparison import compare_runs, share_posts
 from tribunal.eval.measures.costs import AskingCost, cost_of_asking
 from tribunal.eval.measures.rates import exchange_test, holm_correction
-from tribunal.eval.runs.prices import Prices, prices_of_run
+from tribunal.runner.prices import Prices, prices_of_run
 from tribunal.schema import JSON
 
 # Settings that have no meaning but beside another one, and are set with it.

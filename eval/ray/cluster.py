@@ -1,6 +1,6 @@
 """Decide the posts of a run on a Ray cluster: one that is there, or one of this machine that ends with the run.
 
-The driver is the leader of the run, as of the processes of this machine (`tribunal.eval.runs.worker_pool`): it reads
+The driver is the leader of the run, as of the processes of this machine (`tribunal.runner.worker_pool`): it reads
 the posts, keeps the budget and writes the results. The actors have the keys of their own machines.
 """
 
@@ -21,8 +21,8 @@ from langchain_core.tracers.langchain import wait_for_all_tracers
 from ray.exceptions import RayError
 
 from tribunal.errors import BadInput
-from tribunal.eval.runs.job import RunEngine, RunOrder
-from tribunal.eval.runs.worker import serve_posts
+from tribunal.runner.job import RunEngine, RunOrder
+from tribunal.runner.worker import serve_posts
 from tribunal.schema import JSON
 from tribunal.terminal import redirect_library_output
 from tribunal.workers import JobWorker

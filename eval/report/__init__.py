@@ -33,14 +33,14 @@ from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
 from tribunal.eval.report.samples import write_samples
 from tribunal.eval.runs.final_looks import final_look_in_words
-from tribunal.eval.runs.prices import prices_of_run, warn_of_changed_servers
-from tribunal.eval.runs.results import find_chain_fault
-from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
 from tribunal.files import write_whole
+from tribunal.runner.prices import prices_of_run, warn_of_changed_servers
+from tribunal.runner.results import find_chain_fault
+from tribunal.runner.tally import warn_of_empty_reasons, warn_of_mixed_formats
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.runs.prices import Prices
+    from tribunal.runner.prices import Prices
     from tribunal.schema import JSON
 
 PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"

@@ -18,7 +18,7 @@ from tribunal.text import count_noun
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Ints, RunColumns
-    from tribunal.eval.runs.prices import Prices
+    from tribunal.runner.prices import Prices
     from tribunal.schema import JSON
 
 COSTS = ("money", "tokens", "calls", "seconds")  # the first that is known of all runs is in the first picture

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.eval.report.cost_fronts import costs_and_scores
-from tribunal.eval.runs.prices import Prices, prices_of_run, total_cost
 from tribunal.models.served_name import name_of_label
 from tribunal.prompts.policy import list_shipped_policies, load_policy
+from tribunal.runner.prices import Prices, prices_of_run, total_cost
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import RunColumns

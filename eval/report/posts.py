@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.eval.measures.columns import OUTCOMES
-from tribunal.eval.runs.results import read_full_line
+from tribunal.runner.results import read_full_line
 from tribunal.schema import Turn
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from pydantic import ValidationError
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
-from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, parse_result, read_line_starts
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
-from tribunal.eval.runs.tally import RunTally, Watch
 from tribunal.files import MOST_LINE, open_regular, open_to_append, read_regular, write_whole
+from tribunal.runner.journal import RESULTS, SUPERSEDED, parse_result, read_line_starts
+from tribunal.runner.tally import RunTally, Watch
 from tribunal.schema import JSON, Frozen
 
 GROWING = (".csv", ".tsv", ".jsonl")

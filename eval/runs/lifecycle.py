@@ -11,10 +11,19 @@ from tribunal.contents import keep_files_read
 from tribunal.context import Context, settings_for_record
 from tribunal.environment import environment
 from tribunal.errors import BadInput
-from tribunal.eval.runs.decider import encode_line
-from tribunal.eval.runs.engine import decide_posts
-from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions
-from tribunal.eval.runs.journal import (
+from tribunal.eval.runs.parts import PartsFolder
+from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
+from tribunal.files import LockHeld, hold_lock, write_whole
+from tribunal.line_up import apply_line_up
+from tribunal.loops import run_many
+from tribunal.model_objects import refuse_objects
+from tribunal.models.registry import check_models
+from tribunal.prompts.set_file import warn_of_other_models
+from tribunal.prompts.sets import load_prompts
+from tribunal.runner.decider import encode_line
+from tribunal.runner.engine import decide_posts
+from tribunal.runner.job import AS_USUAL, RunJob, RunOptions
+from tribunal.runner.journal import (
     RESULTS,
     DiskFull,
     OutputUnwritten,
@@ -24,18 +33,9 @@ from tribunal.eval.runs.journal import (
     replace_results,
     report_unwritten,
 )
-from tribunal.eval.runs.parts import PartsFolder
-from tribunal.eval.runs.pins import collect_pins, pins_of_run
-from tribunal.eval.runs.prices import PRICES
-from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
-from tribunal.eval.runs.tally import RunTally
-from tribunal.files import LockHeld, hold_lock, write_whole
-from tribunal.line_up import apply_line_up
-from tribunal.loops import run_many
-from tribunal.model_objects import refuse_objects
-from tribunal.models.registry import check_models
-from tribunal.prompts.set_file import warn_of_other_models
-from tribunal.prompts.sets import load_prompts
+from tribunal.runner.pins import collect_pins, pins_of_run
+from tribunal.runner.prices import PRICES
+from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON, Record
 from tribunal.systems import system_of
 from tribunal.threshold import Threshold, read_threshold

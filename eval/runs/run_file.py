@@ -9,12 +9,12 @@ from pathlib import Path
 from tribunal.context import Context, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SamplePlan
-from tribunal.eval.runs.chain import CHAINED
-from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, report_unwritten
-from tribunal.eval.runs.pins import describe_surroundings, list_changes
 from tribunal.eval.runs.surroundings import describe_environment, describe_texts
 from tribunal.files import read_regular, write_whole
 from tribunal.prompts.policy import load_policy
+from tribunal.runner.chain import CHAINED
+from tribunal.runner.journal import RESULTS, RUN, SUPERSEDED, report_unwritten
+from tribunal.runner.pins import describe_surroundings, list_changes
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 

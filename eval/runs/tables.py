@@ -14,10 +14,10 @@ from tribunal.calls import was_rehearsed
 from tribunal.case_decider import find_case_decider
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import TELL_EVERY, PostTable
-from tribunal.eval.runs.journal import RESULTS, OutputUnwritten, parse_result, read_line_starts
 from tribunal.exports.table_files import ColumnKind, TableWriter, arrow_schema
 from tribunal.files import MOST_LINE, check_regular, open_regular, write_atomically
 from tribunal.retrievers.indexes.table_rows import TableFile
+from tribunal.runner.journal import RESULTS, OutputUnwritten, parse_result, read_line_starts
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

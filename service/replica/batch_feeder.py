@@ -13,11 +13,11 @@ from tribunal.cases.leases import Held
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import MOMENT
 from tribunal.clock import database_now
+from tribunal.runner.case_worker import Worker
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.keys import check_key
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.worker import Worker
 from tribunal.store.engine import Store
 
 _REFUSED_KEY_SECONDS = 3600.0  # until a key that was revoked or has expired is looked at again

@@ -13,10 +13,10 @@ from tribunal.cases.waiting_cases import WaitingCases, answer_of, check_waits
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.models.image import check_header
+from tribunal.runner.case_worker import TrialOutcome, Worker
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.worker import TrialOutcome, Worker
 from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
 from tribunal.trust import check_image, check_request, for_an_agent

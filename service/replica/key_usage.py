@@ -17,8 +17,8 @@ from tribunal.cases.reservations import KINDS, CaseBounds, Reservation, day_of, 
 from tribunal.clock import database_datetime
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.runs.prices import ModelUsage, Prices
 from tribunal.models.registry import check_models
+from tribunal.runner.prices import ModelUsage, Prices
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.engine import Store

@@ -19,11 +19,13 @@ from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
 from tribunal.clock import MOST_SECONDS, clock_offset, database_now
 from tribunal.errors import BadInput
-from tribunal.eval.runs.prices import read_prices
 from tribunal.notices.mapping import read_mapping
+from tribunal.runner.background_loops import repeat
+from tribunal.runner.case_worker import Worker
+from tribunal.runner.outages import Outages
+from tribunal.runner.prices import read_prices
 from tribunal.schema import JSON
 from tribunal.service.replica.appeals import Appeals
-from tribunal.service.replica.background_loops import repeat
 from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
@@ -33,11 +35,9 @@ from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.near_copies import NearCopies
 from tribunal.service.replica.nearest_cases import NearestCases
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.outages import Outages
 from tribunal.service.replica.retention import Retention
 from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
-from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store.engine import Store
 from tribunal.store.problems import DatabaseUnreachable, explain_error, is_full

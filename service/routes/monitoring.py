@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.clock import MOST_SECONDS, clock_offset, database_now
+from tribunal.runner.outages import ProviderState
 from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
 from tribunal.service.replica.keys import count_keys_ending
-from tribunal.service.replica.outages import ProviderState
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Overseer, Scraper
 from tribunal.service.telemetry.observers import Telemetry

@@ -13,8 +13,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from tribunal.calls import Call
-from tribunal.eval.runs.prices import Prices
 from tribunal.models.model_call import REFUSED
+from tribunal.runner.prices import Prices
 from tribunal.settings import SEATS
 
 SHARED_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's own name for what several processes count in

@@ -6,16 +6,16 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tribunal.calls import Call, Usage
-from tribunal.eval.runs.prices import Prices
-from tribunal.schema import JSON, Record
+from tribunal.runner.observer import TrialObserver
+from tribunal.runner.prices import Prices
+from tribunal.schema import JSON
 from tribunal.service.telemetry.logs import logger
 from tribunal.service.telemetry.metrics import Metrics
 
@@ -23,56 +23,6 @@ if TYPE_CHECKING:
     from tribunal.service.telemetry.traces import Traces
 
 _LOG = logger("tribunal.service")
-TrialEnd = Literal["record", "handed_back", "cancelled", "bad_input", "error", "taken_over", "unanswered"]
-
-
-class TrialObserver:
-    """Observes one trial. Whoever tries sets `end`, or ends it with a record. `on_call` is given each call."""
-
-    def __init__(self, on_call: Callable[[Call], None]) -> None:
-        """Begin to observe."""
-        self._on_call = on_call
-        self._calls: dict[str, JSON] = {}
-        self.end: TrialEnd = "error"
-        self.record: Record | None = None
-
-    @property
-    def calls(self) -> list[JSON]:
-        """Return the calls so far; of a trial to which nobody listens, those of its record."""
-        return list(self._calls.values())
-
-    def observe_event(self, event: JSON) -> None:
-        """Take in an event of the trial's stream."""
-        if event.get("event") == "call":
-            self._observe_call(Call.model_validate({name: event[name] for name in Call.model_fields if name in event}))
-
-    def _observe_call(self, call: Call) -> None:
-        if call.id not in self._calls:
-            self._calls[call.id] = call.dump()
-            self._on_call(call)
-
-    def finish(self, record: Record) -> None:
-        """End the trial with a record that counts."""
-        self.record, self.end = record, "record"
-        for call in record.calls:  # of a trial to which nobody listened
-            self._observe_call(call)
-
-    def hold(self, calls: Sequence[JSON]) -> None:
-        """End the trial without an outcome: no model answered, and the case goes on later."""
-        self.end = "unanswered"
-        for call in calls:
-            self._observe_call(Call.model_validate(call))
-
-    def log_fields(self) -> JSON:
-        """Return what a log line says of the trial."""
-        usage = Usage.from_calls(self.calls)
-        fields: JSON = {"end": self.end, "calls": usage.calls}
-        fields["tokens"] = usage.prompt_tokens + usage.completion_tokens
-        if self.record is not None:
-            fault = self.record.fault or {}
-            fields |= {"outcome": self.record.outcome, "category": self.record.category}
-            fields |= {f"fault_{name}": fault[name] for name in ("kind", "model") if fault.get(name)}
-        return fields
 
 
 class Telemetry:

@@ -19,8 +19,8 @@ from tribunal.cases.quotations import MarkedCue, cut_segments
 from tribunal.cases.session import submit_review
 from tribunal.cases.view_maker import safe_link, view_case
 from tribunal.errors import BadInput
-from tribunal.eval.runs.prices import Price, Prices
 from tribunal.graphs import GRAPHS
+from tribunal.runner.prices import Price, Prices
 from tribunal.schema import Appealed, Cue, Evidence, Record
 from tribunal.text import count_noun
 

@@ -73,7 +73,7 @@ async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object
 async def test_a_line_now_and_then_where_nobody_sees_a_bar_with_the_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tribunal.eval.runs.tally.LINE_EVERY", 0.0)
+    monkeypatch.setattr("tribunal.runner.tally.LINE_EVERY", 0.0)
     (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\noutput = 10.0\n')
     (tmp_path / "others.toml").write_text('["openai:other"]\ninput = 2.0\noutput = 10.0\n')
     command = [*posts(tmp_path, 3), "--concurrency", "1", "--prices"]

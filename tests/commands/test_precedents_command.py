@@ -22,9 +22,9 @@ from tests.openai_server import OpenAIServer
 from tests.test_docs import blocks
 from tribunal.commands import app
 from tribunal.context import Context
-from tribunal.eval.runs.pins import collect_pins
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.precedents.store import precedents_folder
+from tribunal.runner.pins import collect_pins
 
 POST = "They are the weeds in our garden."
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.2}

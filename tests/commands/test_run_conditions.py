@@ -197,7 +197,7 @@ async def test_another_version_and_other_prompts_are_refused(tmp_path: Path, mon
     script, _ = locked_after(1)
     async with ScriptedServer(script) as server:
         assert (await run(server, *wanted)).exit_code == 1
-        monkeypatch.setattr("tribunal.eval.runs.pins.__version__", "9.9")
+        monkeypatch.setattr("tribunal.runner.pins.__version__", "9.9")
         refused = await run(server, *wanted)
         assert (refused.exit_code, 'now "9.9"' in refused.stderr) == (2, True)
         monkeypatch.undo()

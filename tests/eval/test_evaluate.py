@@ -14,11 +14,11 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.runs.journal import RESULTS, RUN
 from tribunal.eval.runs.lifecycle import lock_run_folder
-from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.eval.runs.tally import RunTally
+from tribunal.runner.job import RunOptions
+from tribunal.runner.journal import RESULTS, RUN
+from tribunal.runner.outage import LOST_IN_A_ROW
+from tribunal.runner.tally import RunTally
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=30, completion_tokens=10)
 
@@ -119,7 +119,7 @@ async def test_a_disk_that_fills_as_results_are_put_on_it_stops_the_run(
         await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run")
         os.truncate(results, 0)
         monkeypatch.setattr(os, "fsync", full)
-        monkeypatch.setattr("tribunal.eval.runs.journal.SYNC_EVERY", 0.0)
+        monkeypatch.setattr("tribunal.runner.journal.SYNC_EVERY", 0.0)
         tally = await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run", options=RunOptions(in_flight=1))
     assert "No space left on device" in tally.stopped
     assert 0 < tally.done < 3

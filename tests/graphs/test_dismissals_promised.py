@@ -14,8 +14,8 @@ import pytest
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tribunal.eval.batch import batch
-from tribunal.eval.runs.job import RunOptions
 from tribunal.files import hash_file
+from tribunal.runner.job import RunOptions
 from tribunal.settings import SETTINGS
 from tribunal.threshold import Threshold
 

@@ -20,11 +20,11 @@ from tribunal.commands import app
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
 from tribunal.eval.protocols import protocol as protocol_files
-from tribunal.eval.runs.pins import describe_surroundings
 from tribunal.graph_form import settings_of
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs
 from tribunal.pieces import System
 from tribunal.prompts.sets import prompts_with_system, shipped_prompts
+from tribunal.runner.pins import describe_surroundings
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.routes.judge import check_graph
 from tribunal.testing import ScriptedModel

@@ -20,7 +20,7 @@ from tribunal.commands import app
 from tribunal.context import context_from, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.job import RunEngine, RunOptions
+from tribunal.runner.job import RunEngine, RunOptions
 from tribunal.trust import check_request
 
 # Runs

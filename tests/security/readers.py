@@ -18,8 +18,6 @@ from pydantic import BaseModel
 from tribunal.cases.docket import Docket
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
-from tribunal.eval.runs.prices import read_prices
-from tribunal.eval.runs.results import read_results, read_run_file
 from tribunal.models.image import store_image
 from tribunal.models.role import UnreadableAnswer, read_answer
 from tribunal.prompts.policy import load_policy
@@ -31,6 +29,8 @@ from tribunal.retrievers.web.archive import Archive
 from tribunal.retrievers.web.page_parsing import READERS as PAGES
 from tribunal.retrievers.web.page_parsing import read_page
 from tribunal.retrievers.web.page_reader import PageUnreadable
+from tribunal.runner.prices import read_prices
+from tribunal.runner.results import read_results, read_run_file
 from tribunal.threshold import read_threshold
 
 

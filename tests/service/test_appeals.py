@@ -21,8 +21,8 @@ from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_checkpoints import COURT, UNSURE, written
 from tests.service.test_decisions import ACCEPT, waiting
+from tribunal.runner.case_worker import Worker
 from tribunal.service.replica import webhooks as endpoints
-from tribunal.service.replica.worker import Worker
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
 

@@ -12,7 +12,7 @@ from tests.doubles import Fault, Reply, Request
 from tests.service.batched import ended, posts, sent, table
 from tests.service.conftest import get_json
 from tests.service.test_batch_turns import gated
-from tribunal.service.replica import outages
+from tribunal.runner import outages
 
 
 class Down:

@@ -15,7 +15,7 @@ from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import check_refusal, get_json, serving
 from tests.service.test_checkpoints import COURT, UNSURE, left_behind
-from tribunal.service.replica.worker import Worker
+from tribunal.runner.case_worker import Worker
 
 ACCEPT = {"action": "accept"}
 

@@ -21,7 +21,7 @@ from tests.service.test_service import ended
 from tribunal.cases import reservations
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.leases import NewCase
-from tribunal.service.replica import outages
+from tribunal.runner import outages
 from tribunal.store.tables import usage
 
 SETTINGS = {"model": "openai:scripted", "attempts": 1}

@@ -14,7 +14,7 @@ from tests.openai_server import OpenAIServer
 from tests.service.at_desk import signed_in
 from tests.service.conftest import get_json, opened, serving
 from tests.service.test_outage import SETTINGS, FlakyModel, decided, held, taken_in
-from tribunal.service.replica import outages
+from tribunal.runner import outages
 from tribunal.store.tables import cases
 
 

@@ -2,7 +2,7 @@
 
 A run over many posts waits (`tribunal.eval.runs`), and `tribunal judge` if it is asked to. A held call stays in its
 graph, so what its case was answered before isn't asked again. The service holds whole cases instead
-(`tribunal.service.replica.outages`), by breakers of the same kind.
+(`tribunal.runner.outages`), by breakers of the same kind.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tribunal.errors import BadInput
 from tribunal.eval.compare.locked_split import find_test_split
 from tribunal.eval.datasets import find_dataset, open_dataset
-from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.runner.sample import Gold, Sample
 
 ROWS = [
     {"tid": "a1", "tweet": "one, two", "class": "0", "site": "x"},

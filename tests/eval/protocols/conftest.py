@@ -11,8 +11,8 @@ import pytest
 
 from tests.eval.protocols.planning import Planned
 from tests.eval.protocols.sets import write_all
-from tribunal.eval.runs.job import RunJob
-from tribunal.eval.runs.tally import RunTally
+from tribunal.runner.job import RunJob
+from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
 
 

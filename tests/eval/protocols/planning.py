@@ -8,8 +8,8 @@ from typing import NamedTuple
 from typer.testing import CliRunner, Result
 
 from tribunal.commands import app
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.job import RunJob
+from tribunal.runner.job import RunJob
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON
 
 

@@ -20,7 +20,7 @@ from tests.openai_server import OpenAIServer
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.ray.cluster import join_cluster
-from tribunal.eval.runs.job import RunEngine
+from tribunal.runner.job import RunEngine
 
 KEY, OTHER_KEY = "sk-marker-of-a-key-7f3a", "sk-marker-of-another-1c9e"
 

@@ -15,8 +15,8 @@ from tests.court import court_script
 from tests.openai_server import OpenAIServer
 from tribunal.context import context_from
 from tribunal.eval.ray.cluster import ClusterWorker
-from tribunal.eval.runs.job import RunJob, order_of_job
-from tribunal.eval.runs.pins import collect_pins, describe_surroundings, pins_of_run
+from tribunal.runner.job import RunJob, order_of_job
+from tribunal.runner.pins import collect_pins, describe_surroundings, pins_of_run
 from tribunal.schema import JSON
 
 

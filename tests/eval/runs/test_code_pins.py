@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.own_pipelines import JUDGE, RIGHT, post_saying
 from tribunal.commands import app
-from tribunal.eval.runs.pins import hash_code
+from tribunal.runner.pins import hash_code
 
 # It finds its modules where it lies, wherever it is run from.
 IMPORTING = f"""import sys

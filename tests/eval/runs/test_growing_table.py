@@ -14,9 +14,9 @@ from tests.eval.runs.test_tables import HOSTILE, lines, read
 from tests.openai_server import OpenAIServer
 from tribunal.eval.batch import batch
 from tribunal.eval.runs import growing_table
-from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.tables import OutcomeTable
-from tribunal.eval.runs.tally import RunTally
+from tribunal.runner.job import RunOptions
+from tribunal.runner.tally import RunTally
 
 ROWS = 60
 

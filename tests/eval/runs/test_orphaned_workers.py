@@ -11,7 +11,7 @@ import pytest
 
 from tests import PROJECT
 from tests.eval.runs.worker import job
-from tribunal.eval.runs.job import order_of_job
+from tribunal.runner.job import order_of_job
 from tribunal.workers import write_message
 
 pytestmark = pytest.mark.long  # a process each
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long  # a process each
 @pytest.mark.parametrize("work", ["run", "sandbox"])
 def test_a_process_whose_answer_nobody_reads_ends_quietly(work: str) -> None:
     code = {
-        "run": "from tribunal.eval.runs.worker import main; main()",
+        "run": "from tribunal.runner.worker import main; main()",
         "sandbox": "from tribunal.sandbox import serve_jobs; serve_jobs('tribunal.text:make_visible', 2**33)",
     }
     process = subprocess.Popen(

@@ -10,8 +10,8 @@ import pytest
 
 from tribunal.eval.batch import batch
 from tribunal.eval.runs import parts
-from tribunal.eval.runs.job import RunOptions
-from tribunal.eval.runs.tally import RunTally
+from tribunal.runner.job import RunOptions
+from tribunal.runner.tally import RunTally
 
 ROWS = 60
 

@@ -9,7 +9,7 @@ import pytest
 
 from tribunal.calls import Call
 from tribunal.errors import BadInput
-from tribunal.eval.runs.prices import read_prices
+from tribunal.runner.prices import read_prices
 
 
 def call(model: str, **more: Any) -> Call:

@@ -17,7 +17,7 @@ import pytest
 from tests import PROJECT
 from tests.doubles import Reply, ScriptedServer
 from tests.tables import table
-from tribunal.eval.runs.tally import ProgressLine, ResultCounts, RunTally
+from tribunal.runner.tally import ProgressLine, ResultCounts, RunTally
 from tribunal.screen import Screen
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_runs import evaluate, lines, run
-from tribunal.eval.runs.results import find_chain_fault
+from tribunal.runner.results import find_chain_fault
 
 
 def warned_of(caplog: pytest.LogCaptureFixture, folder: Path) -> bool:

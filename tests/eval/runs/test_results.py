@@ -10,8 +10,8 @@ import pytest
 
 from tests.result_lines import answers, line, write_run
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import RESULTS, Journal, read_line_starts
-from tribunal.eval.runs.results import read_full_line, read_results, read_run_file
+from tribunal.runner.journal import RESULTS, Journal, read_line_starts
+from tribunal.runner.results import read_full_line, read_results, read_run_file
 
 
 def test_results_come_in_the_order_of_the_file_and_can_be_read_again_in_full(tmp_path: Path) -> None:

@@ -21,13 +21,13 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.runs.worker import job, posts
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.engine import decide_posts
-from tribunal.eval.runs.job import RunEngine, RunJob, RunOptions
-from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, replace_results
 from tribunal.eval.runs.lifecycle import lock_run_folder
-from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.eval.runs.tally import RunTally
+from tribunal.runner.engine import decide_posts
+from tribunal.runner.job import RunEngine, RunJob, RunOptions
+from tribunal.runner.journal import RESULTS, SUPERSEDED, replace_results
+from tribunal.runner.outage import LOST_IN_A_ROW
+from tribunal.runner.sample import Sample
+from tribunal.runner.tally import RunTally
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -232,12 +232,12 @@ async def test_a_graph_that_breaks_costs_nothing_that_was_in_flight(
             raise KeyError("cues")
         return await heard(text, *given, **more)
 
-    monkeypatch.setattr("tribunal.eval.runs.decider.judge_post", judge_post)
+    monkeypatch.setattr("tribunal.runner.decider.judge_post", judge_post)
     async with ScriptedServer(court_script(), latency=0.2) as server:
         tally = await decided(server, tmp_path, job(50, 4))
         assert "graph baseline: post post-2: KeyError: 'cues' (test_run.py, line " in tally.stopped
         assert 2 <= len(server.requests) == len(lines(tmp_path)) <= 4
-    monkeypatch.setattr("tribunal.eval.runs.decider.judge_post", heard)
+    monkeypatch.setattr("tribunal.runner.decider.judge_post", heard)
     async with ScriptedServer(court_script()) as server:
         assert (await decided(server, tmp_path, job(50, 4))).stopped == ""
     assert sorted(line["place"] for line in lines(tmp_path)) == list(range(50))
@@ -341,7 +341,7 @@ async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
 
     monkeypatch.setattr("tribunal.models.keys.retry_delay", lambda attempt: 0.0)
     # Where the last post has no answer a run asks the models once more, which is no request of any post's.
-    monkeypatch.setattr("tribunal.eval.runs.outage.UnansweredPosts.models_still_answer", they_do)
+    monkeypatch.setattr("tribunal.runner.outage.UnansweredPosts.models_still_answer", they_do)
     draws, faults, answered = random.Random(5), 0, court_script()
 
     def script(request: Request) -> Reply | Fault:

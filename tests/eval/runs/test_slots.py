@@ -10,7 +10,7 @@ import pytest
 from tests.doubles import Reply, Request, ScriptedServer
 from tests.eval.runs.test_run import decided, lines
 from tests.eval.runs.worker import job
-from tribunal.eval.runs.tally import describe_progress
+from tribunal.runner.tally import describe_progress
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 

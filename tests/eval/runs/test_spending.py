@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.commands import app
 from tribunal.context import context_from
-from tribunal.eval.runs.prices import RunBudget, RunLimits, RunSpending
+from tribunal.runner.prices import RunBudget, RunLimits, RunSpending
 
 USAGE = {"usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}}
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, extra=USAGE)

@@ -28,9 +28,9 @@ from tribunal.cases.keep_options import KeepOptions
 from tribunal.commands import app
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.runs.decider import PostDecider
-from tribunal.eval.runs.job import RunJob, RunOrder, order_of_job
-from tribunal.eval.runs.pins import collect_pins, describe_surroundings, pins_of_run
+from tribunal.runner.decider import PostDecider
+from tribunal.runner.job import RunJob, RunOrder, order_of_job
+from tribunal.runner.pins import collect_pins, describe_surroundings, pins_of_run
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 MODEL = ("--graph", "baseline", "--model", "openai:scripted", "--scheme", "binary")

@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 from tribunal.context import context_from
-from tribunal.eval.datasets.sample import Gold, Sample
-from tribunal.eval.runs.engine import decide_posts
-from tribunal.eval.runs.job import RunJob
 from tribunal.graphs import graph
+from tribunal.runner.engine import decide_posts
+from tribunal.runner.job import RunJob
+from tribunal.runner.sample import Gold, Sample
 
 
 def posts(number: int) -> list[Sample]:

@@ -14,11 +14,11 @@ from functools import partial
 
 from tribunal.context import Context
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.decider import DecidedPost, RunStopped, ServerAway, record_of_unusable_post, result_line
-from tribunal.eval.runs.job import RunOrder
-from tribunal.eval.runs.results import ResultSummary
 from tribunal.models.registry import ModelRegistry
+from tribunal.runner.decider import DecidedPost, RunStopped, ServerAway, record_of_unusable_post, result_line
+from tribunal.runner.job import RunOrder
+from tribunal.runner.results import ResultSummary
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON
 from tribunal.workers import JobWorker, WorkerDied, WorkerProcess
 
@@ -31,7 +31,7 @@ _FIELDS_OF_SAMPLE = set(Sample.model_fields)  # what a table's row holds beside 
 
 def start_child(order: RunOrder, secret: Mapping[str, str], *, alone: bool) -> JobWorker:
     """Start a child process that decides posts, with secrets in its environment; `alone` makes no difference here."""
-    worker = WorkerProcess(("-m", "tribunal.eval.runs.worker"), environment={**os.environ, **secret})
+    worker = WorkerProcess(("-m", "tribunal.runner.worker"), environment={**os.environ, **secret})
     worker.send({"order": order.model_dump(mode="json")})
     return worker
 

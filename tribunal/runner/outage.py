@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from tribunal.cases.session import judge_post
 from tribunal.errors import LOCKED_OUT, UNANSWERED, ModelError
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
-from tribunal.eval.runs.results import AnyResult
 from tribunal.models.server_wait import WaitSettings
+from tribunal.runner.journal import RESULTS, parse_result, read_line_starts
+from tribunal.runner.results import AnyResult
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Record
 from tribunal.times import format_duration
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.job import RunJob
+    from tribunal.runner.job import RunJob
 
 # So many posts without an answer mean that something is wrong for all, and not that those were hard.
 LOST_IN_A_ROW = 10

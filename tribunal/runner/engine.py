@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 
 from tribunal.errors import LOCKED_OUT, BadInput
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.datasets.sampling import SamplePlan
-from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped, ServerAway
-from tribunal.eval.runs.job import (
+from tribunal.files import read_text, write_whole
+from tribunal.models.registry import current_registry
+from tribunal.runner.decider import DecidedPost, PostDecider, RunStopped, ServerAway
+from tribunal.runner.job import (
     AS_USUAL,
     RunJob,
     RunOptions,
     load_ray_engine,
     order_of_job,
 )
-from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
-from tribunal.eval.runs.outage import (
+from tribunal.runner.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
+from tribunal.runner.outage import (
     LOST_IN_A_ROW,
     FirstFailures,
     SilentServers,
@@ -30,12 +30,11 @@ from tribunal.eval.runs.outage import (
     is_unanswered,
     kind_of_failure,
 )
-from tribunal.eval.runs.prices import Prices, RunBudget, RunSpending, read_spending, spending_of_calls
-from tribunal.eval.runs.results import AnyResult, summarize_result
-from tribunal.eval.runs.tally import RunTally
-from tribunal.eval.runs.worker_pool import WorkerPool, start_child
-from tribunal.files import read_text, write_whole
-from tribunal.models.registry import current_registry
+from tribunal.runner.prices import Prices, RunBudget, RunSpending, read_spending, spending_of_calls
+from tribunal.runner.results import AnyResult, summarize_result
+from tribunal.runner.sample import Sample, SkippingSamples
+from tribunal.runner.tally import RunTally
+from tribunal.runner.worker_pool import WorkerPool, start_child
 from tribunal.schema import JSON
 
 TELL_EVERY = 10_000  # earlier results that are counted
@@ -53,7 +52,7 @@ async def decide_posts(
         job: what is decided.
         folder: the run's.
         options: how.
-        pinned: what other processes have to find as it is here (`tribunal.eval.runs.pins`).
+        pinned: what other processes have to find as it is here (`tribunal.runner.pins`).
 
     Returns:
         The state of the run at the end; `stopped` says why not everything was done.
@@ -324,7 +323,7 @@ def _describe_slowdown(lowest: Mapping[str, int]) -> str:
 
 def _posts_left(samples: Iterable[Sample], done: memoryview) -> Iterator[tuple[int, Sample]]:
     """Yield the posts that aren't done, each with its place."""
-    if isinstance(samples, SamplePlan):
+    if isinstance(samples, SkippingSamples):
         return samples.posts_left(lambda place: bool(done[place]))
     return ((place, sample) for place, sample in enumerate(samples) if not done[place])
 

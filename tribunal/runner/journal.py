@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput, TribunalError
-from tribunal.eval.runs.chain import hash_line, link_line, link_of_line, read_beginning
 from tribunal.files import bounded_lines, open_regular, open_to_append, write_atomically
+from tribunal.runner.chain import hash_line, link_line, link_of_line, read_beginning
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 
@@ -78,7 +78,7 @@ class Journal:
         self._file.close()
 
     async def append(self, line: bytes) -> None:
-        """Write a line, including its end, with its link to the line before (`tribunal.eval.runs.chain`).
+        """Write a line, including its end, with its link to the line before (`tribunal.runner.chain`).
 
         Raises:
             DiskFull: it doesn't fit, and the file is as it was before; or earlier lines could not be put on the disk.

@@ -1,4 +1,4 @@
-"""Decide posts for a run that another process leads: `python -m tribunal.eval.runs.worker`, or an actor of a cluster.
+"""Decide posts for a run that another process leads: `python -m tribunal.runner.worker`, or an actor of a cluster.
 
 Its leader sends posts, and gets their results (`tribunal.workers`). Keys and passwords are those of its environment. It
 ends when its leader does.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tribunal.workers import read_message, take_standard_streams, write_message
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.decider import PostDecider
+    from tribunal.runner.decider import PostDecider
     from tribunal.schema import JSON
 
 
@@ -59,9 +59,9 @@ async def serve_posts(
     logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
     from tribunal.contents import keep_files_read
     from tribunal.errors import BadInput
-    from tribunal.eval.runs.decider import PostDecider
-    from tribunal.eval.runs.job import RunOrder
     from tribunal.models.registry import current_registry
+    from tribunal.runner.decider import PostDecider
+    from tribunal.runner.job import RunOrder
 
     decider: PostDecider | None = None
     under_way: set[asyncio.Task[None]] = set()

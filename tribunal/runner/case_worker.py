@@ -17,12 +17,12 @@ from tribunal.cases.leases import Held, without_earlier_calls
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.decider import record_of_unusable_post
+from tribunal.runner.background_loops import DATABASE_AWAY, retry_while_away
+from tribunal.runner.decider import record_of_unusable_post
+from tribunal.runner.observer import RunnerTelemetry, TrialObserver
+from tribunal.runner.outages import Outages
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call, Record, Usage
-from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while_away
-from tribunal.service.replica.outages import Outages
-from tribunal.service.telemetry.observers import Telemetry, TrialObserver
 from tribunal.store.engine import Store
 from tribunal.store.problems import is_away
 from tribunal.trust import for_an_agent, stored_settings
@@ -38,7 +38,7 @@ class Worker:
     """Tries cases, at most `in_flight` at a time."""
 
     def __init__(
-        self, case_store: CaseStore, store: Store, in_flight: int, telemetry: Telemetry, outages: Outages
+        self, case_store: CaseStore, store: Store, in_flight: int, telemetry: RunnerTelemetry, outages: Outages
     ) -> None:
         """Begin with no case."""
         self.outages, self._store = outages, store

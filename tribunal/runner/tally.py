@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
 from tribunal.calls import warnings_of_unfit_models
-from tribunal.eval.runs.prices import Prices
+from tribunal.runner.prices import Prices
 from tribunal.schema import JSON, Call
 from tribunal.terminal import is_watched, say, screen
 from tribunal.text import count_noun
@@ -22,7 +22,7 @@ from tribunal.text import count_noun
 if TYPE_CHECKING:
     import rich.console as drawn
 
-    from tribunal.eval.runs.results import AnyResult, ResultCall
+    from tribunal.runner.results import AnyResult, ResultCall
 
 
 # Answered calls by model, role and response format.

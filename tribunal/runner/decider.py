@@ -17,17 +17,17 @@ from tribunal.cases.records import POST
 from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import LOCKED_OUT, BadInput, ModelError, WrongState
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.job import RunJob, RunOrder
-from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
-from tribunal.eval.runs.pins import check_pins
-from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.results import AnyResult
 from tribunal.graphs import code_of, graph, load_seats
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import ModelRegistry, current_registry
 from tribunal.models.server_wait import NO_WAIT, ServerWait, WaitSettings
 from tribunal.nodes.state import outcome_of
+from tribunal.runner.job import RunJob, RunOrder
+from tribunal.runner.outage import is_unanswered, kind_of_failure
+from tribunal.runner.pins import check_pins
+from tribunal.runner.prices import Prices
+from tribunal.runner.results import AnyResult
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.text import parse_json
 from tribunal.text_similarity import preload_hashing, text_signature

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import Field
 
@@ -24,14 +24,13 @@ from tribunal.cases.leases import Held
 from tribunal.clock import database_now
 from tribunal.context import context_from
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
-from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import current_registry, find_provider, model_names, split_name
 from tribunal.models.server_wait import Breaker, is_reachable
+from tribunal.runner.background_loops import retry_while_away
+from tribunal.runner.observer import RunnerMetrics
+from tribunal.runner.outage import is_unanswered, kind_of_failure
 from tribunal.schema import JSON, Frozen, Record
-from tribunal.service.replica.background_loops import retry_while_away
-from tribunal.service.replica.batches import BatchStore
-from tribunal.service.telemetry.metrics import Metrics
 from tribunal.store.engine import Store
 from tribunal.systems import seats_in
 
@@ -87,10 +86,17 @@ class CaseBreaker(Breaker):
         return ProviderState(state=state, kind=self.kind, waiting=waiting, since=self.since, retry_at=self.retry_at)
 
 
+class BatchStatuses(Protocol):
+    """Tell the status of a batch."""
+
+    async def batch(self, batch_id: str) -> JSON:
+        """Return a batch with its `status`."""
+
+
 class Outages:
     """The breakers of one replica, and what it knows of the cases that no model answered."""
 
-    def __init__(self, store: Store, batches: BatchStore, hold_seconds: float, metrics: Metrics) -> None:
+    def __init__(self, store: Store, batches: BatchStatuses, hold_seconds: float, metrics: RunnerMetrics) -> None:
         """Begin with every breaker closed; a case is held for `hold_seconds` at most, where its caller asks no less."""
         self._store, self._batches, self._hold_seconds, self._metrics = store, batches, hold_seconds, metrics
         self._breakers: dict[str, CaseBreaker] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -54,3 +56,11 @@ class Sample(Frozen):
             "text": self.text, "image": self.image, "post_id": self.id, "language": self.language,
             "earlier": self.earlier,
         }  # fmt: skip
+
+
+@runtime_checkable
+class SkippingSamples(Protocol):
+    """Samples that skip those that are done without reading them."""
+
+    def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
+        """Yield the samples that aren't done, each with its place."""

@@ -14,15 +14,15 @@ from pydantic import Field
 from tribunal.cases.keep_options import KeepOptions
 from tribunal.context import Context, settings_for_record
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.prices import NO_LIMITS, Prices, RunLimits
 from tribunal.model_objects import refuse_objects
 from tribunal.models.server_wait import NO_WAIT, WaitSettings
 from tribunal.plugins import require_extra
+from tribunal.runner.prices import NO_LIMITS, Prices, RunLimits
+from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Frozen
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.tally import RunTally, Watch
+    from tribunal.runner.tally import RunTally, Watch
 
 # If every other post failed, ten in a row would be one in a thousand: so many have one cause.
 FIRST_FAILURES = 10
@@ -118,7 +118,7 @@ class RunOrder(Frozen):
     """Hold what another process must know to decide posts of a `RunJob`: JSON, without secrets.
 
     `prices` give a verdict that is kept its cost; `withheld` are the environment variables that hold what can't be told
-    here, an address with a password; `pinned` has to be there as it is here (`tribunal.eval.runs.pins`), unless None.
+    here, an address with a password; `pinned` has to be there as it is here (`tribunal.runner.pins`), unless None.
     """
 
     graph: str

@@ -19,9 +19,9 @@ from pydantic import Field, RootModel, ValidationError
 from tribunal.calls import REHEARSAL
 from tribunal.context import Context, describe_validation_error, read_toml_model
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, read_line_starts
-from tribunal.eval.runs.results import ResultCall, summarize_result
 from tribunal.files import read_regular
+from tribunal.runner.journal import RESULTS, SUPERSEDED, read_line_starts
+from tribunal.runner.results import ResultCall, summarize_result
 from tribunal.schema import Call, Frozen
 
 PRICES = "prices.json"

@@ -1,0 +1,1 @@
+"""The one place where a case is tried, whoever asked for it."""
