@@ -13,7 +13,8 @@ from tribunal.cases.waiting_cases import WaitingCases, answer_of, check_waits
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.models.image import check_header
-from tribunal.runner.case_worker import TrialOutcome, Worker
+from tribunal.runner.case_worker import Worker
+from tribunal.runner.outcome import Decided, Invalid
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.options import ServiceOptions
@@ -116,7 +117,12 @@ class OpenCase:
     """A case that a request has opened, or has found open (`found`)."""
 
     def __init__(
-        self, intake: CaseIntake, case_id: str, trial: asyncio.Task[TrialOutcome] | None = None, *, found: bool = False
+        self,
+        intake: CaseIntake,
+        case_id: str,
+        trial: asyncio.Task[Decided | Invalid | None] | None = None,
+        *,
+        found: bool = False,
     ) -> None:
         """Keep the case and its trial here, if it has one."""
         self._intake, self.id, self._trial, self.found = intake, case_id, trial, found
@@ -134,10 +140,12 @@ class OpenCase:
                 if self._trial.cancelled() and self._intake.worker.stopping:
                     return None  # it was handed back: another replica has it, or this one when it is up again
                 raise
-            if isinstance(ended, BadInput):
-                raise ended
-            if ended is not None or self._intake.worker.stopping:
-                return ended
+            if isinstance(ended, Invalid):
+                raise BadInput(ended.why)
+            if isinstance(ended, Decided) and isinstance(ended.record, Record):
+                return ended.record
+            if self._intake.worker.stopping:
+                return None
         return await self._outcome_elsewhere(deadline)
 
     async def _outcome_elsewhere(self, deadline: float) -> Record | None:

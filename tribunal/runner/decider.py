@@ -9,43 +9,36 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb
-from typing import NamedTuple, Self, cast
+from typing import Self, cast
 
 from langchain_core.runnables import RunnableConfig
 
 from tribunal.cases.records import POST
 from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from, settings_for_record
-from tribunal.errors import LOCKED_OUT, BadInput, ModelError, WrongState
+from tribunal.errors import BadInput, ModelError, WrongState
 from tribunal.graphs import code_of, graph, load_seats
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import ModelRegistry, current_registry
 from tribunal.models.server_wait import NO_WAIT, ServerWait, WaitSettings
 from tribunal.nodes.state import outcome_of
 from tribunal.runner.job import RunJob, RunOrder
-from tribunal.runner.outage import is_unanswered, kind_of_failure
+from tribunal.runner.outcome import (
+    Decided,
+    Invalid,
+    Outcome,
+    Stopped,
+    Waits,
+    is_locked_out,
+    is_unanswered,
+    write_outcome,
+)
 from tribunal.runner.pins import check_pins
 from tribunal.runner.prices import Prices
-from tribunal.runner.results import AnyResult
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.text import parse_json
 from tribunal.text_similarity import preload_hashing, text_signature
-
-
-class RunStopped(Exception):
-    """Say why a run can't go on now."""
-
-
-class ServerAway(RunStopped):
-    """Say that a model's server was waited for, and didn't come back."""
-
-
-class DecidedPost(NamedTuple):
-    """Hold a post's record, or another process's summary of it, and its line in results.jsonl."""
-
-    record: AnyResult
-    line: bytes
 
 
 class PostDecider:
@@ -132,38 +125,37 @@ class PostDecider:
         if self._registry is not None and self._registry.server_wait is not None:
             self._registry.server_wait.note_answer(provider, elsewhere=True)
 
-    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> DecidedPost:
-        """Decide a post, in one of the passes over all of them; `max_tokens` is a budget of its own.
-
-        Raises:
-            BadInput: a setting is wrong.
-            RunStopped: the graph broke at this post; where.
-            ServerAway: its model's server was waited for long enough.
-        """
+    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> Outcome:
+        """Decide a post in one of the passes over all of them, and write its line; `max_tokens` is its own budget."""
         if needs_likeness(sample):
             preload_hashing()
         started = time.perf_counter()
-        record, seconds = await self._judge_post(sample, repeat, max_tokens), time.perf_counter() - started
-        wait = self._registry.server_wait if self._registry is not None else None
-        if wait is not None and wait.given_up and is_unanswered(record):
-            raise ServerAway(wait.given_up)
+        try:
+            record = await self._judge_post(sample, repeat, max_tokens)
+        except BadInput as error:
+            return Invalid(str(error))
+        except Exception as error:  # noqa: BLE001 (whatever a graph of one's own raises)
+            return Stopped(describe_graph_error(self._job.graph, sample, error))
+        seconds, keep_text = time.perf_counter() - started, self._job.keep_text
+        if is_unanswered(record) or is_locked_out(record):
+            wait = self._registry.server_wait if self._registry is not None else None
+            given_up = wait.given_up if wait is not None and is_unanswered(record) else ""
+            return Waits(record, result_line(place, repeat, seconds, record, sample, keep_text), given_up=given_up)
         record = await self._keep_record(record, sample)
-        return DecidedPost(record, result_line(place, repeat, seconds, record, sample, self._job.keep_text))
+        return Decided(record, result_line(place, repeat, seconds, record, sample, keep_text))
 
     async def answer_job(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
-        """Decide a post that another process sent; return its line, or what kept it from being decided."""
+        """Decide a post that another process sent; return its outcome, with the state of this process."""
         try:
             sample = Sample.model_validate(parse_json(body))
-            _, line = await self.decide_post(job["place"], job["repeat"], sample, job["max_tokens"])
+            message, line = write_outcome(
+                await self.decide_post(job["place"], job["repeat"], sample, job["max_tokens"])
+            )
         except BadInput as error:
-            return {"bad_input": str(error)}, b""
-        except ServerAway as away:
-            return {"away": str(away)}, b""
-        except RunStopped as stopped:
-            return {"stopped": str(stopped)}, b""
+            message, line = write_outcome(Invalid(str(error)))
         except Exception:  # noqa: BLE001 (its leader ends by it, as a run of one process does)
             return {"broke": traceback.format_exc()}, b""
-        return {"unkept": self.unkept_verdicts, "slowed": self.lowest_concurrency}, line
+        return {**message, "unkept": self.unkept_verdicts, "slowed": self.lowest_concurrency}, line
 
     async def _judge_post(self, sample: Sample, repeat: int, max_tokens: int | None) -> Record:
         graph, context = self._job.graph, self._job.context
@@ -187,12 +179,10 @@ class PostDecider:
         except ModelError as fault:
             calls = tuple(map(Call.model_validate, fault.calls))
             return record_without_graph(sample, graph, context, outcome_of(fault), calls)
-        except Exception as error:
-            raise RunStopped(describe_graph_error(graph, sample, error)) from error
 
     async def _keep_record(self, record: Record, sample: Sample) -> Record:
-        """Return the record, kept in the database if wanted. A post that nobody answered has no result yet."""
-        if self._job.keep is None or is_unanswered(record) or kind_of_failure(record) in LOCKED_OUT:
+        """Return the record, kept in the database if wanted."""
+        if self._job.keep is None:
             return record
         costs = [self._prices.cost_of_call(call) or 0.0 for call in record.calls] if self._prices else None
         settings = settings_for_record(self._job.context)

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tribunal.cases.session import judge_post
-from tribunal.errors import LOCKED_OUT, UNANSWERED, ModelError
+from tribunal.errors import ModelError
 from tribunal.models.server_wait import WaitSettings
 from tribunal.runner.journal import RESULTS, parse_result, read_line_starts
+from tribunal.runner.outcome import is_unanswered, kind_of_failure, model_at_fault, was_answered
 from tribunal.runner.results import AnyResult
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Record
@@ -37,16 +38,6 @@ _REMEDIES = {
 }
 
 
-def kind_of_failure(record: AnyResult) -> str:
-    """Return the kind of a failure; empty for any other outcome."""
-    return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
-
-
-def is_unanswered(record: AnyResult) -> bool:
-    """Return whether a post failed because nobody answered, which another try may change."""
-    return kind_of_failure(record) in UNANSWERED
-
-
 class FirstFailures:
     """Count the first results of a start of a run, for as long as all are failures of one kind by one model."""
 
@@ -60,7 +51,7 @@ class FirstFailures:
         kind = kind_of_failure(record)
         if not self._watching or kind == "input":  # it costs no call, and is of the table
             return ""
-        way = (kind, _model_at_fault(record))
+        way = (kind, model_at_fault(record))
         if not kind or (self._count and way != self._way):
             self._watching = False
             return ""
@@ -120,7 +111,7 @@ class UnansweredPosts:
 
     def release_after(self, record: AnyResult, sample: Sample) -> list[tuple[AnyResult, bytes]]:
         """Release the posts whose model has answered in this outcome: their failures are their own."""
-        models = {call.model for call in record.calls if _was_answered(call.error) and not call.cached}
+        models = {call.model for call in record.calls if was_answered(call.error) and not call.cached}
         if not models:
             return []
         self._answered |= dict.fromkeys(models, sample)
@@ -144,7 +135,7 @@ class UnansweredPosts:
 
     async def models_still_answer(self) -> bool:
         """Return whether each model that failed still answers a post that it has answered before."""
-        models = {_model_at_fault(record) for record, _ in self._held}
+        models = {model_at_fault(record) for record, _ in self._held}
         return all([await self._model_answers(model) for model in models])
 
     async def _model_answers(self, model: str) -> bool:
@@ -154,7 +145,7 @@ class UnansweredPosts:
         answered = asyncio.Event()
 
         def listen(event: JSON) -> None:
-            if event["event"] == "call" and event["model"] == model and _was_answered(event["error"]):
+            if event["event"] == "call" and event["model"] == model and was_answered(event["error"]):
                 answered.set()
 
         self.asking = asyncio.ensure_future(
@@ -174,20 +165,11 @@ class UnansweredPosts:
         for start in read_line_starts(self._folder / RESULTS):
             if start.outcome == "verdict":
                 calls = parse_result(self._folder / RESULTS, start.line, start.offset).get("calls") or ()
-                if not model or any(call["model"] == model and _was_answered(call["error"]) for call in calls):
+                if not model or any(call["model"] == model and was_answered(call["error"]) for call in calls):
                     return next((sample for at, sample in enumerate(self._samples) if at == start.place), None)
         return None
 
     def _release(self, wanted: Callable[[str], bool]) -> list[tuple[AnyResult, bytes]]:
-        taken = [each for each in self._held if wanted(_model_at_fault(each[0]))]
-        self._held = [each for each in self._held if not wanted(_model_at_fault(each[0]))]
+        taken = [each for each in self._held if wanted(model_at_fault(each[0]))]
+        self._held = [each for each in self._held if not wanted(model_at_fault(each[0]))]
         return taken
-
-
-def _model_at_fault(record: AnyResult) -> str:
-    return str((record.fault or {}).get("model") or "")
-
-
-def _was_answered(error: str | None) -> bool:
-    """Return whether a call was answered, even by a refusal or by unreadable output."""
-    return error is None or error not in (*UNANSWERED, *LOCKED_OUT)

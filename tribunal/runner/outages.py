@@ -23,13 +23,13 @@ from tribunal.cases.holds import Hold, count_waiting, hold_longer, release
 from tribunal.cases.leases import Held
 from tribunal.clock import database_now
 from tribunal.context import context_from
-from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
+from tribunal.errors import BadInput
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import current_registry, find_provider, model_names, split_name
 from tribunal.models.server_wait import Breaker, is_reachable
 from tribunal.runner.background_loops import retry_while_away
 from tribunal.runner.observer import RunnerMetrics
-from tribunal.runner.outage import is_unanswered, kind_of_failure
+from tribunal.runner.outcome import is_locked_out, is_unanswered, kind_of_failure, model_at_fault, was_answered
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.engine import Store
 from tribunal.systems import seats_in
@@ -38,7 +38,6 @@ PAUSES = 10.0, 600.0  # seconds for which a breaker is open: at first, and at mo
 _ENOUGH_TRIES = 3  # of a case, while others that began after its first try were answered
 _MAX_ROW_TRIES = 10  # of a row of a batch, which has no deadline, whatever became of others
 _MOST_TRIED = 10_000  # cases whose tries are remembered
-_NO_ANSWER = frozenset({*UNANSWERED, *LOCKED_OUT})
 # Of each seat of a case, the providers of its models: one of them has to answer.
 NeededProviders = Sequence[frozenset[str]]
 
@@ -220,13 +219,12 @@ class Outages:
         """
         number = self._begun.get(held.id, self._last_number)
         last_calls = {split_name(call["model"])[0]: call["error"] for call in calls if not call["cached"]}
-        for provider in [name for name, error in last_calls.items() if error not in _NO_ANSWER]:
+        for provider in [name for name, error in last_calls.items() if was_answered(error)]:
             await self._note_answer(provider, number)
-        if not (is_unanswered(record) or kind_of_failure(record) in LOCKED_OUT):
+        if not (is_unanswered(record) or is_locked_out(record)):
             self._tries.pop(held.id, None)
             return None
-        fault = record.fault or {}
-        provider = split_name(str(fault.get("model") or ""))[0]
+        provider = split_name(model_at_fault(record))[0]
         breaker = self._breakers.setdefault(provider, CaseBreaker(provider))
         tries, first = self._tries.get(held.id, (0, self._last_number))
         self._tries[held.id] = tries, first = tries + 1, first

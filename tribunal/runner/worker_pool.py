@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tribunal.context import Context
-from tribunal.errors import BadInput
 from tribunal.models.registry import ModelRegistry
-from tribunal.runner.decider import DecidedPost, RunStopped, ServerAway, record_of_unusable_post, result_line
+from tribunal.runner.decider import record_of_unusable_post, result_line
 from tribunal.runner.job import RunOrder
-from tribunal.runner.results import ResultSummary
+from tribunal.runner.outcome import Decided, Invalid, Outcome, Stopped, Waits, read_outcome
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON
 from tribunal.workers import JobWorker, WorkerDied, WorkerProcess
@@ -46,13 +45,14 @@ class WorkerPool:
         registry: ModelRegistry,
         number: int,
         start: Callable[..., JobWorker],
-        on_loss: Callable[[], None],
+        on_loss: Callable[[], str] | None,
         on_server: Callable[[str, str], None],
     ) -> None:
         """Make a pool of so many processes; none is started yet.
 
         `start` starts one, told whether it decides one post at a time, beside the others (`alone`).
-        `on_loss` is called for every post that was under way in a process that ended, and is begun once more.
+        `on_loss` is called for every post that was under way in a process that ended, and is begun once more; it
+        returns why the run can't go on, or an empty text. None: nothing is limited.
         `on_server` is told of servers that are away from a process, and that answer one.
         """
         self._order, self._context, self._registry = order, context, registry
@@ -81,25 +81,25 @@ class WorkerPool:
                 lowest[model] = min(number, lowest.get(model, number))
         return lowest
 
-    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> DecidedPost:
-        """Decide a post in the process that has the least to do. Arguments and errors as `PostDecider.decide_post`."""
+    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> Outcome:
+        """Decide a post in the process that has the least to do. Arguments as for `PostDecider.decide_post`."""
         job = {"place": place, "repeat": repeat, "max_tokens": max_tokens}
         body = json.dumps(sample.model_dump(include=_FIELDS_OF_SAMPLE)).encode()
         losses = 0
         while losses < _MOST_LOSSES:
-            decided = await self._try_worker(self._least_busy_worker(), job, body)
-            if isinstance(decided, DecidedPost):
-                return decided
-            losses += decided is not None
+            outcome = await self._try_worker(self._least_busy_worker(), job, body)
+            if not isinstance(outcome, WorkerDied | None):
+                return outcome
+            losses += outcome is not None
         async with self._alone:
             while True:
                 if self._solo_worker is None or self._solo_worker.ended:
                     self._solo_worker = self._start_worker(alone=True)
-                decided = await self._try_worker(self._solo_worker, job, body)
-                if isinstance(decided, DecidedPost):
-                    return decided
-                if decided is not None:
-                    return self._crashed_post(place, repeat, sample, decided)
+                outcome = await self._try_worker(self._solo_worker, job, body)
+                if isinstance(outcome, WorkerDied):
+                    return self._crashed_post(place, repeat, sample, outcome)
+                if outcome is not None:
+                    return outcome
 
     def stop_waiting(self) -> None:
         """Hold no call any more whose server is away: the run ends."""
@@ -128,54 +128,48 @@ class WorkerPool:
         self._workers.append(worker)
         return worker
 
-    async def _try_worker(self, worker: JobWorker, job: JSON, sample: bytes) -> DecidedPost | WorkerDied | None:
+    async def _try_worker(self, worker: JobWorker, job: JSON, sample: bytes) -> Outcome | WorkerDied | None:
         """Have a process decide a post.
 
         Returns:
-            The post; or how the process ended, where the post may have ended it; or None, where it never began.
+            The outcome; or how the process ended, if the post may have ended it; or None if it never began.
         """
         try:
             answer, line = await worker.ask(job, sample)
         except WorkerDied as died:
             return self._note_death(worker, died)
-        for name, error in (
-            ("bad_input", BadInput),
-            ("away", ServerAway),
-            ("stopped", RunStopped),
-            ("broke", RuntimeError),
-        ):
-            if name in answer:
-                raise error(answer[name])
+        if "broke" in answer:
+            raise RuntimeError(answer["broke"])
         self._answers[worker] = answer
-        self._crashes = 0
-        return DecidedPost(ResultSummary.model_validate_json(line), line)
+        outcome = read_outcome(answer, line)
+        if isinstance(outcome, Decided | Waits):
+            self._crashes = 0
+        return outcome
 
-    def _note_death(self, worker: JobWorker, died: WorkerDied) -> WorkerDied | None:
+    def _note_death(self, worker: JobWorker, died: WorkerDied) -> Stopped | Invalid | WorkerDied | None:
         if self._wrong_setting:
-            raise BadInput(self._wrong_setting) from None
+            return Invalid(self._wrong_setting)
         if worker.ready:
             self._failed_starts.clear()
-            self._on_loss()
-            return died
+            why = self._on_loss() if self._on_loss is not None else ""
+            return Stopped(why) if why else died
         self._failed_starts.add(worker)
-        if len(self._failed_starts) >= _IN_A_ROW:
-            raise RunStopped(
-                f"workers: a process that was to decide posts ended before it could begin ({died})"
-            ) from died
-        return None
+        if len(self._failed_starts) < _IN_A_ROW:
+            return None
+        return Stopped(f"workers: a process that was to decide posts ended before it could begin ({died})")
 
-    def _crashed_post(self, place: int, repeat: int, sample: Sample, died: WorkerDied) -> DecidedPost:
+    def _crashed_post(self, place: int, repeat: int, sample: Sample, died: WorkerDied) -> Outcome:
         """Return the failure of a post that ended its process whenever it was decided."""
         self._crashes += 1
         if self._crashes >= _IN_A_ROW:
-            raise RunStopped(
+            return Stopped(
                 f"{self._crashes} posts in a row ended the process that decided them, the last {sample.id} ({died}). "
                 "See to the machine's memory, or to the graph"
             )
         tries = _MOST_LOSSES + 1
         why = f"the process that decided it ended, {tries} times, and at last with no other post in it ({died})"
         record = record_of_unusable_post(sample, self._order.graph, self._context, why, "crash")
-        return DecidedPost(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
+        return Decided(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
 
     def _take_message(self, worker: JobWorker, message: JSON) -> None:
         """Take a setting that is wrong as a process sees it, or news of a server, which all are told."""

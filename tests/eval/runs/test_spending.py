@@ -62,6 +62,34 @@ async def test_a_run_stops_at_its_limit_and_goes_on_with_more(limit: str, more: 
         assert (done.exit_code, len(server.requests)) == (0, 20), done.output
 
 
+ODD_USAGE: dict[str, Any] = {
+    "missing": None,
+    "null": {"prompt_tokens": None, "completion_tokens": None, "total_tokens": None},
+    "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    "negative": {"prompt_tokens": -900, "completion_tokens": -100, "total_tokens": -1000},
+    "words": {"prompt_tokens": "many", "completion_tokens": [], "total_tokens": {}},
+    "absurd": {"prompt_tokens": 10**30, "completion_tokens": 10**30, "total_tokens": 10**30},
+}
+
+
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
+@pytest.mark.parametrize("odd", ODD_USAGE)
+async def test_a_limit_of_tokens_holds_where_the_usage_of_a_server_is_odd(
+    odd: str, workers: str, tmp_path: Path
+) -> None:
+    answer = Reply({"category": "NotHate", "explanation": "words"}, extra={"usage": ODD_USAGE[odd]})
+    most = 4_000
+    async with ScriptedServer(lambda request: answer) as server:
+        stopped = await batch(server, tmp_path, "--run-max-tokens", str(most), "--workers", workers)
+        requests = len(server.requests)
+    [folder] = tmp_path.glob("out.csv.run*")
+    calls = [call for line in (folder / "results.jsonl").read_text().splitlines() for call in json.loads(line)["calls"]]
+    spent = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
+    assert (stopped.exit_code, all(call["estimated"] for call in calls)) == (1, True), stopped.output
+    assert 1 < requests < 20, "it stops before the table is over, and not at once"
+    assert most - 2 * spent / requests < spent <= most
+
+
 async def test_what_was_decided_anew_and_tries_without_an_answer_count(tmp_path: Path) -> None:
     def script(request: Request) -> Reply | Fault:
         broken = "word-0." in request.text or "word-1." in request.text

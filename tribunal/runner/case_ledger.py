@@ -1,0 +1,198 @@
+"""The ledger of the service: the outcomes of attempts at cases in the case store, under the lease of each attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import cast
+
+from tribunal.allowance import Allowance, Spending, spending_of
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.checkpoints import TakenOver
+from tribunal.cases.holds import Hold, hold_case
+from tribunal.cases.leases import Held, without_earlier_calls
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.runner.background_loops import DATABASE_AWAY, retry_while_away
+from tribunal.runner.decider import record_of_unusable_post
+from tribunal.runner.observer import RunnerTelemetry, TrialObserver
+from tribunal.runner.outages import Outages
+from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, Stopped, Waits
+from tribunal.runner.sample import Sample
+from tribunal.schema import JSON, Call, Record, Usage
+from tribunal.store.engine import Store
+from tribunal.store.problems import is_away
+
+_LOG = logging.getLogger(__name__)
+_GATHER_SECONDS = 0.1  # for which events are gathered
+
+
+@dataclass
+class CaseAttempt:
+    """An attempt at a case.
+
+    Attributes:
+        held: the case, with the number of the attempt.
+        observer: what the telemetry is told of it.
+        allowance: what it may spend of its key's daily budget.
+        events: rows of its events that aren't stored yet.
+        has_failed: whether an error of this program has ended it.
+    """
+
+    held: Held
+    observer: TrialObserver
+    allowance: Allowance
+    events: list[JSON] = field(default_factory=list)
+    has_failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Begin the numbers of its events after those of earlier attempts."""
+        self._numbers = count(self.held.attempt * 100_000)
+
+    def add_event(self, event: JSON) -> None:
+        """Take in an event of the attempt's stream."""
+        row = {"case_id": self.held.id, "number": next(self._numbers), "attempt": self.held.attempt, "event": event}
+        self.events.append(row)
+        self.observer.observe_event(event)
+
+
+class CaseLedger:
+    """Store the outcomes of one replica's attempts. While the database is away, a write waits.
+
+    Attributes:
+        is_stopping: whether this replica ends, so that an attempt that is cancelled goes back to the queue.
+    """
+
+    def __init__(self, store: Store, case_store: CaseStore, outages: Outages, telemetry: RunnerTelemetry) -> None:
+        """Use a case store; a case that is held, is settled with the `outages`."""
+        self._store, self._case_store, self._outages, self._telemetry = store, case_store, outages, telemetry
+        self.is_stopping = False
+
+    @asynccontextmanager
+    async def append_events(self, case: CaseAttempt) -> AsyncIterator[None]:
+        """Store an attempt's events while it runs, a moment later, for those who listen from any replica.
+
+        What is left at the end is stored with the record, so no event comes after it.
+        """
+        is_over = asyncio.Event()
+
+        async def write_regularly() -> None:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(is_over.wait(), _GATHER_SECONDS)
+                    return
+                written = case.events[:]
+                try:
+                    await self._case_store.write_events(written)
+                except DATABASE_AWAY:
+                    continue  # they are written later; an event that is written twice has the same number
+                except Exception as error:  # noqa: BLE001 (the end of the attempt will tell)
+                    _LOG.warning("the events of a trial can't be written: %s", type(error).__name__)
+                    return
+                del case.events[: len(written)]
+
+        writing = asyncio.create_task(write_regularly())
+        try:
+            yield
+        finally:
+            is_over.set()
+            await writing
+
+    async def finish(self, case: CaseAttempt, decided: Decided) -> None:
+        """Store a record, and all that follows from it.
+
+        Raises:
+            TakenOver: another replica has the case now; nothing was stored.
+        """
+        held, record = case.held, cast("Record", decided.record)  # whole, since it was made in this process
+        paid, spent = without_earlier_calls(held, record), case.allowance.close()
+        calls = {call["id"]: Call.model_validate(call) for call in decided.calls}
+        calls |= {call.id: call for call in paid.calls}
+        money = self._money_of(list(calls.values()))
+        counts = await retry_while_away(
+            lambda: self._case_store.finish(
+                held, record, decided.question, written=decided.has_checkpoints, said=case.events[:], spent=spent,
+                money=money,
+            )
+        )  # fmt: skip
+        if not counts:
+            raise TakenOver
+        case.observer.finish(paid)
+
+    async def hold(self, case: CaseAttempt, waits: Waits) -> None:
+        """Let a case go on when its provider answers again."""
+        hold, spent = cast("Hold", waits.hold), case.allowance.close()
+        case.observer.hold(waits.calls)
+        money = self._money_of([Call.model_validate(call) for call in waits.calls])
+        lease = self._case_store.lease_of(case.held)
+        await retry_while_away(lambda: self._case_store.write_events(case.events[:]))
+        await retry_while_away(lambda: hold_case(self._store, lease, case.held, hold, waits.calls, spent, money))
+        await self._outages.settle(hold)
+
+    async def give_back(self, case: CaseAttempt, why: Lost | Stopped) -> None:
+        """Let another attempt try a case. One that was cancelled, because nobody waits for it any more, ends."""
+        spent = case.allowance.close()
+        if isinstance(why, Stopped):
+            case.observer.end = "handed_back" if self.is_stopping else "cancelled"
+            if self.is_stopping:
+                await self._case_store.give_back(case.held, spent)
+            else:
+                await self._case_store.cancel(case.held, "who asked for it went away before it was decided", spent)
+        elif why.taken_over:
+            case.observer.end = "taken_over"
+        else:
+            await retry_while_away(lambda: self._case_store.give_back(case.held, spent))
+
+    async def refuse(self, case: CaseAttempt, invalid: Invalid) -> None:
+        """End a case that can't be tried: it is cancelled. A row of a batch is a failure among the others."""
+        case.observer.end, spent = "bad_input", case.allowance.close()
+        await retry_while_away(lambda: self._end_untried(case.held, invalid.why, spent))
+
+    def outcome_of_error(self, case: CaseAttempt, error: BaseException) -> Outcome | None:
+        """Return the outcome of an attempt that raised an error, or could not be stored; None if it is to be raised.
+
+        An error of this program would meet every replica, so it is the case's failure. If the database or the machine
+        failed, another attempt may do better.
+        """
+        if isinstance(error, TakenOver):
+            return Lost(taken_over=True)
+        if isinstance(error, asyncio.CancelledError):
+            return Stopped()
+        if isinstance(error, BadInput):
+            return Invalid(str(error))
+        if not isinstance(error, Exception):
+            return None
+        if case.has_failed:  # a failure that can't be stored, either; a few more attempts may do better
+            _LOG.error("case %s: its failure could not be stored", case.held.id, exc_info=error)
+            return Lost()
+        _LOG.error("case %s: could not be tried", case.held.id, exc_info=error)
+        if is_away(error) or isinstance(error, OSError | MemoryError):
+            return Lost()
+        case.has_failed = True
+        case.events.clear()  # it may be one of them that can't be stored
+        kind = type(error).__name__
+        self._telemetry.metrics.count_error(kind)
+        why = f"{kind}: an error of the program; the log of the service has it under the case {case.held.id}"
+        return Decided(_failure(case.held, "internal", why, case.observer.calls))
+
+    async def _end_untried(self, held: Held, why: str, spent: Spending) -> None:
+        if held.batch_id is None:
+            await self._case_store.cancel(held, why, spent)
+        else:
+            await self._case_store.finish(held, _failure(held, "input", why), spent=spent)
+
+    def _money_of(self, calls: Sequence[Call]) -> float | None:
+        """Return what calls cost; None if that isn't known."""
+        prices = self._telemetry.prices
+        usage = Usage.from_calls([call.dump() for call in calls])
+        return spending_of(calls, usage, prices.cost_of_call if prices else None)[1]
+
+
+def _failure(held: Held, kind: str, why: str, calls: Sequence[JSON] = ()) -> Record:
+    sample = Sample(id=(held.post or {}).get("post_id") or held.id)
+    made = tuple(Call.model_validate(call) for call in calls)
+    return record_of_unusable_post(sample, held.graph, context_from(held.settings), why, kind, made)

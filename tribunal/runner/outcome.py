@@ -1,0 +1,204 @@
+"""The end of an attempt at a case: one value, which the case's ledger stores.
+
+Decided   the case has a record
+Waits     no model answered; the case goes on later
+Lost      another process has the case, or a machine failed; whoever has it tries it again
+Stopped   this process stops; the case is tried again
+Invalid   the post or a setting is wrong; no model was called
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+from tribunal.cases.holds import Hold
+from tribunal.errors import LOCKED_OUT, UNANSWERED
+from tribunal.runner.results import AnyResult, ResultSummary
+from tribunal.schema import JSON
+
+Case = TypeVar("Case", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The case has a record: a verdict, a refusal or a failure; or a person has to decide it.
+
+    Attributes:
+        record: its record, or what another process tells of it.
+        line: the record as a line of results.jsonl; empty in the service.
+        calls: the calls of the attempt, also those that the record lacks.
+        question: what a person is asked, if one has to decide.
+        has_checkpoints: whether the attempt has written some.
+    """
+
+    record: AnyResult
+    line: bytes = b""
+    calls: Sequence[JSON] = ()
+    question: JSON | None = None
+    has_checkpoints: bool = True
+
+
+@dataclass(frozen=True)
+class Waits:
+    """No model answered.
+
+    Attributes:
+        record: the failure that it would be.
+        line: the record as a line of results.jsonl; empty in the service.
+        calls: the calls of the attempt.
+        hold: until when the case is held; None in a run, where an answer to another post ends the wait.
+        given_up: why the model's server is no longer waited for; empty while it is.
+    """
+
+    record: AnyResult
+    line: bytes = b""
+    calls: Sequence[JSON] = ()
+    hold: Hold | None = None
+    given_up: str = ""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Another process has the case (`taken_over`), or the database or the machine failed."""
+
+    taken_over: bool = False
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """This process can't go on; an empty `why`: it was cancelled."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """The post or a setting is wrong: `why` names it."""
+
+    why: str
+
+
+Outcome: TypeAlias = Decided | Waits | Lost | Stopped | Invalid
+
+
+class Ledger(Protocol[Case]):
+    """Where the outcomes of cases are stored: the folder of a run, or the case store.
+
+    Each method stores one kind of outcome and counts what the attempt has spent.
+    """
+
+    async def finish(self, case: Case, decided: Decided) -> None:
+        """Store a record."""
+
+    async def hold(self, case: Case, waits: Waits) -> None:
+        """Let a case go on when a model answers."""
+
+    async def give_back(self, case: Case, why: Lost | Stopped) -> None:
+        """Let a case be tried again, by this process or by another."""
+
+    async def refuse(self, case: Case, invalid: Invalid) -> None:
+        """End a case that can't be tried."""
+
+    def outcome_of_error(self, case: Case, error: BaseException) -> Outcome | None:
+        """Return the outcome of an attempt that raised an error, or that could not be stored; None: it is raised."""
+
+
+async def carry_out(ledger: Ledger[Case], case: Case, attempt: Callable[[Case], Awaitable[Outcome]]) -> Outcome:
+    """Try a case and store its outcome.
+
+    Returns:
+        The outcome that was stored.
+
+    Raises:
+        CancelledError: it was cancelled; the case was given back.
+    """
+    outcome: Outcome | None = None
+    is_cancelled = False
+    while True:
+        try:
+            outcome = outcome or await attempt(case)
+            await _store(ledger, case, outcome)
+        except (Exception, asyncio.CancelledError) as error:
+            outcome = ledger.outcome_of_error(case, error)
+            if outcome is None:
+                raise
+            is_cancelled |= isinstance(error, asyncio.CancelledError)
+        else:
+            break
+    if is_cancelled:
+        raise asyncio.CancelledError
+    return outcome
+
+
+async def _store(ledger: Ledger[Case], case: Case, outcome: Outcome) -> None:
+    match outcome:
+        case Decided():
+            await ledger.finish(case, outcome)
+        case Waits():
+            await ledger.hold(case, outcome)
+        case Lost() | Stopped():
+            await ledger.give_back(case, outcome)
+        case Invalid():
+            await ledger.refuse(case, outcome)
+
+
+# An outcome between processes: a message, and the line of a result.
+
+
+def write_outcome(outcome: Outcome) -> tuple[JSON, bytes]:
+    """Return an outcome as a message for the process that leads a run, and the line of its result."""
+    match outcome:
+        case Decided(line=line):
+            return {"end": "decided"}, line
+        case Waits(line=line, given_up=given_up):
+            return {"end": "waits", "given_up": given_up}, line
+        case Stopped(why) | Invalid(why):
+            return {"end": "stopped" if isinstance(outcome, Stopped) else "invalid", "why": why}, b""
+        case Lost():
+            return {"end": "lost"}, b""
+
+
+def read_outcome(message: JSON, line: bytes) -> Outcome:
+    """Return the outcome that another process has sent."""
+    match message:
+        case {"end": "decided"}:
+            return Decided(ResultSummary.model_validate_json(line), line)
+        case {"end": "waits", "given_up": given_up}:
+            return Waits(ResultSummary.model_validate_json(line), line, given_up=given_up)
+        case {"end": "invalid", "why": why}:
+            return Invalid(why)
+        case {"end": "stopped", "why": why}:
+            return Stopped(why)
+        case _:
+            return Lost()
+
+
+# What a failure tells of its cause.
+
+
+def kind_of_failure(record: AnyResult) -> str:
+    """Return the kind of a failure; empty for any other outcome."""
+    return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
+
+
+def is_unanswered(record: AnyResult) -> bool:
+    """Return whether a post failed because nobody answered, which another try may change."""
+    return kind_of_failure(record) in UNANSWERED
+
+
+def is_locked_out(record: AnyResult) -> bool:
+    """Return whether a post failed because the provider refused the key, or its account is empty."""
+    return kind_of_failure(record) in LOCKED_OUT
+
+
+def was_answered(error: str | None) -> bool:
+    """Return whether a call was answered, even by a refusal or by unreadable output; `error` is the call's."""
+    return error is None or error not in (*UNANSWERED, *LOCKED_OUT)
+
+
+def model_at_fault(record: AnyResult) -> str:
+    """Return the model that a failure names; empty if it names none."""
+    return str((record.fault or {}).get("model") or "")
