@@ -84,8 +84,9 @@ def _parse_engine(
     Raises:
         BadInput: an option has an unknown or malformed value.
     """
+    from tribunal.allowance import Limits
+    from tribunal.runner.budget import RunLimits
     from tribunal.runner.job import FIRST_FAILURES, RunEngine
-    from tribunal.runner.prices import RunLimits
 
     engine_name, _, address = (engine or "embedded").partition("=")
     if engine_name == "ray":
@@ -94,7 +95,7 @@ def _parse_engine(
         chosen = RunEngine("embedded", workers)
     else:
         raise BadInput(f"--engine: unknown engine {engine!r}; use one of: embedded, ray, ray=HOST:PORT")
-    limits = RunLimits(run_max_calls, run_max_tokens, run_max_cost)
+    limits = RunLimits(Limits(run_max_calls, run_max_tokens, run_max_cost))
     most = FIRST_FAILURES if stop_after_failures is None else stop_after_failures
     wait = parse_wait(wait_for_server)
     return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
+from tribunal.allowance import NO_SPENDING, Spending
 from tribunal.cases.graph_run import config_of_run
 from tribunal.contents import keep_files_read
 from tribunal.context import context_from
@@ -28,8 +29,8 @@ from tribunal.eval.runs.run_file import describe_run
 from tribunal.graphs import graph
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models
+from tribunal.runner.budget import total_spending
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
-from tribunal.runner.prices import NO_SPENDING, RunSpending, total_spending
 from tribunal.runner.results import read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
@@ -271,7 +272,7 @@ def run_series(
     shared = nullcontext() if options.engine.name == "embedded" else load_ray_engine().share_cluster()
     with shared:
         for number, (name, evaluation) in enumerate(evaluations, start=1):
-            elsewhere = reduce(RunSpending.add, (each for of, each in spent.items() if of != name), NO_SPENDING)
+            elsewhere = reduce(Spending.add, (each for of, each in spent.items() if of != name), NO_SPENDING)
             announce(f"{number} of {len(evaluations)}: {name}")
             tally = evaluate(evaluation, out / name, replace(options, limits=replace(limits, elsewhere=elsewhere)))
             if limits:

@@ -6,13 +6,15 @@ it is sent, the most that it can cost; what it didn't cost is given back once it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from tribunal.calls import Call, Frozen, Usage
+from pydantic import Field
+
+from tribunal.calls import REHEARSAL, Frozen
 
 # Cost of so many tokens of a model, by its name: of the prompt, of it cached by the provider, of the answer. None: it
 # has no price.
@@ -20,26 +22,68 @@ CostOfTokens = Callable[[str, int, int, int], float | None]
 
 
 class Spending(Frozen):
-    """The cost of a case or of a request: calls, tokens in and out, and money by the price table."""
+    """The cost of a case, a request or a run: calls as often as they were sent, tokens in and out, and money.
+
+    The money lacks that of the `unpriced` calls, whose models have no price.
+    """
 
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
+    unpriced: int = Field(default=0, exclude=True)
+
+    @property
+    def known_money(self) -> float | None:
+        """Return the money; None if a call has no price."""
+        return None if self.unpriced else self.money
 
     def add(self, other: Spending) -> Spending:
         """Return the sum of both."""
-        calls, tokens, money = self.calls + other.calls, self.tokens + other.tokens, self.money + other.money
-        return Spending(calls=calls, tokens=tokens, money=money)
+        return Spending(
+            calls=self.calls + other.calls,
+            tokens=self.tokens + other.tokens,
+            money=self.money + other.money,
+            unpriced=self.unpriced + other.unpriced,
+        )
 
 
-def spending_of(
-    calls: Sequence[Call], usage: Usage, price: Callable[[Call], float | None] | None
-) -> tuple[Spending, float | None]:
-    """Return what calls have cost, as far as it is known; and the money, or None if a price isn't known."""
-    costs = [price(call) if price else None for call in calls]
-    known = [cost for cost in costs if cost is not None]
-    spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
-    return spending, sum(known) if len(known) == len(costs) else None
+NO_SPENDING = Spending()
+
+
+class PaidCall(Protocol):
+    """A call as a record or a result has it."""
+
+    @property
+    def model(self) -> str:
+        """Return the name of its model."""
+
+    @property
+    def cached(self) -> bool:
+        """Return whether our own cache answered it."""
+
+    @property
+    def attempts(self) -> int:
+        """Return how often it was sent."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return the tokens of its prompts."""
+
+    @property
+    def completion_tokens(self) -> int:
+        """Return the tokens of its answers."""
+
+
+def spending_of(calls: Iterable[PaidCall], price: Callable[[Any], float | None] | None) -> Spending:
+    """Return what calls have cost; `price` gives the money of one, or None. The rehearsal model costs none."""
+    paid = [call for call in calls if not call.cached]
+    costs = [0.0 if call.model == REHEARSAL else price(call) if price else None for call in paid]
+    return Spending(
+        calls=sum(call.attempts for call in paid),
+        tokens=sum(call.prompt_tokens + call.completion_tokens for call in paid),
+        money=sum(cost for cost in costs if cost is not None),
+        unpriced=costs.count(None),
+    )
 
 
 class Limits(NamedTuple):

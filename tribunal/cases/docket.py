@@ -309,8 +309,8 @@ class Docket:
             record = record.model_copy(update={"kept": held.id})
             question = result.question.dump() if result.question else None
             paid = without_earlier_calls(held, record)
-            spending, money = spending_of(paid.calls, paid.usage, None)  # the service's price table says what they cost
-            if not await self._cases.finish(held, record, question, spent=spending, money=money):
+            spent = spending_of(paid.calls, None)  # the service's price table says what they cost
+            if not await self._cases.finish(held, record, question, spent=spent, money=spent.known_money):
                 raise TakenOver
         return record
 

@@ -23,7 +23,7 @@ from tribunal.runner.observer import RunnerTelemetry, TrialObserver
 from tribunal.runner.outages import Outages
 from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, Stopped, Waits
 from tribunal.runner.sample import Sample
-from tribunal.schema import JSON, Call, Record, Usage
+from tribunal.schema import JSON, Call, Record
 from tribunal.store.engine import Store
 from tribunal.store.problems import is_away
 
@@ -188,8 +188,7 @@ class CaseLedger:
     def _money_of(self, calls: Sequence[Call]) -> float | None:
         """Return what calls cost; None if that isn't known."""
         prices = self._telemetry.prices
-        usage = Usage.from_calls([call.dump() for call in calls])
-        return spending_of(calls, usage, prices.cost_of_call if prices else None)[1]
+        return spending_of(calls, prices.cost_of_call if prices else None).known_money
 
 
 def _failure(held: Held, kind: str, why: str, calls: Sequence[JSON] = ()) -> Record:

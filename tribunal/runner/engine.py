@@ -13,12 +13,13 @@ from pathlib import Path
 from tribunal.errors import BadInput
 from tribunal.files import read_text, write_whole
 from tribunal.models.registry import current_registry
+from tribunal.runner.budget import RunBudget, read_spending
 from tribunal.runner.decider import PostDecider
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine, order_of_job
 from tribunal.runner.journal import RESULTS, DiskFull, read_line_starts, shows_rehearsal
 from tribunal.runner.outage import SilentServers
 from tribunal.runner.outcome import Outcome, carry_out
-from tribunal.runner.prices import Prices, RunBudget, read_spending
+from tribunal.runner.prices import Prices
 from tribunal.runner.results import summarize_result
 from tribunal.runner.run_ledger import RunLedger, RunPost
 from tribunal.runner.tally import RunTally

@@ -17,7 +17,8 @@ from tribunal.errors import BadInput
 from tribunal.model_objects import refuse_objects
 from tribunal.models.server_wait import NO_WAIT, WaitSettings
 from tribunal.plugins import require_extra
-from tribunal.runner.prices import NO_LIMITS, Prices, RunLimits
+from tribunal.runner.budget import UNLIMITED, RunLimits
+from tribunal.runner.prices import Prices
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Frozen
 
@@ -73,7 +74,7 @@ class RunOptions:
     watch: Watch = _ignore
     warn: Callable[[str], None] = _ignore
     engine: RunEngine = RunEngine()
-    limits: RunLimits = NO_LIMITS
+    limits: RunLimits = UNLIMITED
     keep_text: bool = False
     stop_after_failures: int = FIRST_FAILURES
     server_wait: WaitSettings = NO_WAIT

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tribunal.allowance import spending_of
 from tribunal.errors import BadInput
+from tribunal.runner.budget import RunBudget
 from tribunal.runner.job import RunJob, RunOptions
 from tribunal.runner.journal import DiskFull, Journal
 from tribunal.runner.outage import LOST_IN_A_ROW, FirstFailures, UnansweredPosts
 from tribunal.runner.outcome import Decided, Invalid, Lost, Stopped, Waits, is_locked_out
-from tribunal.runner.prices import RunBudget, spending_of_calls
 from tribunal.runner.results import AnyResult
 from tribunal.runner.sample import Sample, SkippingSamples
 from tribunal.runner.tally import RunTally
@@ -50,10 +51,9 @@ class RunLedger:
         """
         self.tally = tally
         self._prices, self._watch, self._budget = options.prices, options.watch, budget
-        self._unanswered, self._first_failures = (
-            UnansweredPosts(job, folder),
-            FirstFailures(options.stop_after_failures),
-        )
+        self._unanswered = UnansweredPosts(job, folder)
+        self._first_failures = FirstFailures(options.stop_after_failures)
+        self._price = options.prices.cost_of_call if options.prices else None
         self._journal = Journal(folder)
         self._left = (
             RunPost(place, repeat, sample)
@@ -179,7 +179,7 @@ class RunLedger:
         """Replace the reservation of a post by what its calls cost; without a record, that isn't known."""
         if not post.is_settled:
             post.is_settled = True
-            self._budget.settle_post(spending_of_calls(record.calls, self._prices) if record is not None else None)
+            self._budget.settle_post(None if record is None else spending_of(record.calls, self._price))
             self._settled.set()
 
 

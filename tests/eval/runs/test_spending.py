@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tribunal.allowance import Limits, Spending
 from tribunal.commands import app
 from tribunal.context import context_from
-from tribunal.runner.prices import RunBudget, RunLimits, RunSpending
+from tribunal.runner.budget import RunBudget, RunLimits
 
 USAGE = {"usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}}
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, extra=USAGE)
@@ -135,23 +136,23 @@ async def test_the_runs_of_a_comparison_share_a_limit(tmp_path: Path) -> None:
 
 
 def test_posts_under_way_are_held_at_their_own_limit_or_at_the_dearest() -> None:
-    own = RunBudget(RunLimits(calls=10), context=context_from({"max_calls": 4}))
+    own = RunBudget(RunLimits(Limits(calls=10)), context=context_from({"max_calls": 4}))
     assert [own.reserve_post() for _ in range(3)] == [True, True, False]
-    own.settle_post(RunSpending(1, 100))
-    own.settle_post(RunSpending(1, 100))
+    own.settle_post(Spending(calls=1, tokens=100))
+    own.settle_post(Spending(calls=1, tokens=100))
     assert [own.reserve_post() for _ in range(3)] == [True, True, False]
-    dear = RunBudget(RunLimits(calls=10))
+    dear = RunBudget(RunLimits(Limits(calls=10)))
     assert [dear.reserve_post(), dear.reserve_post()] == [True, False]  # nobody knows what one costs
-    dear.settle_post(RunSpending(3, 100))
+    dear.settle_post(Spending(calls=3, tokens=100))
     assert [dear.reserve_post() for _ in range(3)] == [True, True, False]
     dear.settle_post(None)
-    dear.settle_post(RunSpending())
+    dear.settle_post(Spending())
     assert (dear.under_way, dear.reserve_post(), dear.reserve_post()) == (0, True, False)
-    assert RunBudget(RunLimits(calls=10), [RunSpending(10, 0)]).reserve_post() is False
+    assert RunBudget(RunLimits(Limits(calls=10)), [Spending(calls=10, tokens=0)]).reserve_post() is False
 
 
 def test_a_post_of_a_worker_that_died_is_not_begun_again_over_the_limit() -> None:
-    budget = RunBudget(RunLimits(calls=12), context=context_from({"max_calls": 4}))
+    budget = RunBudget(RunLimits(Limits(calls=12)), context=context_from({"max_calls": 4}))
     assert [budget.reserve_post() for _ in range(4)] == [True, True, True, False]
     assert not budget.explain_exhaustion(more=0)
     budget.count_repeated_post()  # what it has cost is unknown: as much as it may
