@@ -12,6 +12,8 @@ class _DatabaseClock:
     """The time of the database, measured once in a while and continued by this process's monotonic clock."""
 
     ahead_of_monotonic: float | None = None  # None: the machine's own clock is the database's, as for SQLite
+    ahead_before: float | None = None  # when it was last looked whether the clock has jumped
+    jumped_at: float = float("-inf")  # by `time.monotonic`
 
 
 _CLOCK = _DatabaseClock()
@@ -45,3 +47,16 @@ def database_datetime() -> datetime:
 def clock_offset() -> float:
     """Return by how many seconds this machine's clock is ahead of the database's."""
     return time.time() - database_now()
+
+
+def seconds_since_jump() -> float:
+    """Return for how many seconds the database's clock has kept pace with this process's monotonic clock.
+
+    After a jump, forwards or back, the heartbeats of living processes seem as old as the jump until the next ones.
+    """
+    now = time.monotonic()
+    ahead = database_now() - now
+    if _CLOCK.ahead_before is not None and abs(ahead - _CLOCK.ahead_before) > MOST_SECONDS:
+        _CLOCK.jumped_at = now
+    _CLOCK.ahead_before = ahead
+    return now - _CLOCK.jumped_at

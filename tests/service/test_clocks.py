@@ -18,6 +18,7 @@ from sqlalchemy import Double, func, select
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
+from tests.openai_server import OpenAIServer
 from tests.service.command import Service, started
 from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of
@@ -131,6 +132,37 @@ async def test_a_clock_that_jumps_loses_nothing_on_one_machine(database: str, mo
         done = [await ended(client, each) for each in locations]
         assert {each["record"]["outcome"] for each in done} == {"verdict"}
         assert len(server.requests) == len(locations)
+
+
+@pytest.mark.parametrize("jump", [50.0, 7200.0, -7200.0])
+async def test_after_a_jump_a_replica_takes_no_case_from_one_that_lives(
+    sqlite: str, jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_time, offset, answer = time.time, [0.0], asyncio.Event()
+    monkeypatch.setattr(time, "time", lambda: true_time() + offset[0])
+
+    async def script(request: Any) -> Any:
+        await answer.wait()
+        return {"category": "NotHate", "explanation": "words", "confidence": 0.9}
+
+    options: dict[str, Any] = {"graph": "baseline", "settings": {"model": "openai:scripted"}}
+    async with (
+        OpenAIServer(script) as server,
+        serving(sqlite, **options) as first,
+        serving(sqlite, **options) as second,
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        location = (await first.post("/v1/judge", json={"text": "Good morning!"})).headers["location"]
+        while not server.requests:
+            await asyncio.sleep(0.02)
+        other = second.app.state.replica  # type: ignore[attr-defined]
+        await other.take_up_free_cases()
+        offset[0] = jump
+        assert await other.take_up_free_cases() == 0
+        answer.set()
+        await ended(first, location)
+        row = await other.case_store.case(location.rpartition("/")[2])
+    assert (row["outcome"], row["attempt"], len(server.requests)) == ("verdict", 1, 1)
 
 
 # Machines of their own

@@ -10,13 +10,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, false, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.calls import Usage
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import Reservation
-from tribunal.clock import database_now
+from tribunal.clock import database_now, seconds_since_jump
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
@@ -114,8 +114,10 @@ def without_earlier_calls(held: Held, record: Record) -> Record:
 def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:
     """Return the condition that an owner is a replica that has been silent for too long.
 
-    This `replica` is alive, however late its own heartbeat is.
+    This `replica` is alive, however late its own heartbeat is; and so is everyone for a while after the clock jumped.
     """
+    if seconds_since_jump() < takeover:
+        return false()
     return and_(owner != replica, owner.not_in(living_owners(takeover)))
 
 
