@@ -5,6 +5,7 @@ The pieces to compose one's own from are in `tribunal.pieces`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping
@@ -155,13 +156,16 @@ def _of_file(name: str) -> Any:
         raise BadInput(f"graph: {name!r}: there is no file {path}; give one as pipeline.py:graph")
     key = str(file.resolve())
     if key not in _files:
-        spec = spec_from_file_location(f"graph_{file.stem}", file)
+        module_name = f"graph_{file.stem}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"  # of this file alone
+        spec = spec_from_file_location(module_name, file)
         if spec is None or spec.loader is None:
             raise BadInput(f"graph: {name!r}: {path} can't be loaded")
         module = module_from_spec(spec)
+        sys.modules[module_name] = module  # in which annotations that are strings are looked up
         try:
             spec.loader.exec_module(module)
         except Exception as error:
+            del sys.modules[module_name]
             raise BadInput(
                 f"graph: {name!r}: {path} can't be loaded: {type(error).__name__}: {error}; mend it"
             ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -149,3 +150,27 @@ async def test_a_run_that_is_cancelled_ends_every_node_of_it() -> None:
     with pytest.raises(asyncio.CancelledError):
         await run
     assert ended == ["slow", "slow"]
+
+
+@pytest.mark.parametrize("kind", ["TypedDict", "dataclass"])
+async def test_a_graph_of_a_file_may_have_annotations_that_are_strings(kind: str, tmp_path: Path) -> None:
+    own = {
+        "TypedDict": "class Own(TypedDict, total=False):\n    post: Post\n    outcome: Note\n",
+        "dataclass": "@dataclass\nclass Own:\n    post: Post\n    outcome: Note | None = None\n",
+    }[kind]
+    file = tmp_path / "pipeline.py"
+    file.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from typing import Any\n"
+        "from typing_extensions import TypedDict\n"
+        "from langgraph.graph import START, StateGraph\n"
+        "Post = dict[str, Any]\n"
+        "Note = dict[str, Any]\n"
+        f"{own}"
+        "builder = StateGraph(Own)\n"
+        "builder.add_node('decide', lambda state: {'outcome': {'seen': True}})\n"
+        "builder.add_edge(START, 'decide')\n"
+        "graph = builder.compile()\n"
+    )
+    assert (await graph(f"{file}:graph").ainvoke({"post": {"text": "word-0."}}))["outcome"] == {"seen": True}
