@@ -138,7 +138,14 @@ def show(
     from tribunal.cases.case_search import load_case
 
     if text:
-        _print_stored_text(case_id, database)
+        from tribunal.cases.record_rows import text_of
+
+        stored_text = run_in_store(database, lambda store: text_of(store, case_id))
+        if stored_text is None:
+            raise BadInput(
+                f"--text: {case_id[:80]!r}: no text is kept under this hash; tribunal cases show CASE names them"
+            )
+        say(stored_text, lines=True)
         return
     row = run_in_store(database, lambda store: load_case(store, case_id))
     if as_json:
@@ -154,15 +161,6 @@ def show(
         say(f"ended without an outcome: {record.get('cancelled')}")
     print_template("case_row", row=row)
     say("tribunal cases show HASH --text prints a policy, the prompts or a protocol in full", aside=True)
-
-
-def _print_stored_text(sha: str, database: str | None) -> None:
-    from tribunal.cases.record_rows import text_of
-
-    stored_text = run_in_store(database, lambda store: text_of(store, sha))
-    if stored_text is None:
-        raise BadInput(f"--text: {sha[:80]!r}: no text is kept under this hash; tribunal cases show CASE names them")
-    say(stored_text, lines=True)
 
 
 @app.command("export")
@@ -230,9 +228,16 @@ def forget(
     database: Database = None,
 ) -> None:
     """Erase the words and images of cases. What was decided stays, and so does the audit log."""
-    from tribunal.cases.erasure import count_erasable
+    from tribunal.cases.erasure import ErasureRequest, count_erasable
+    from tribunal.times import seconds_of
 
-    chosen = _chosen_cases(post, case, older_than)
+    if sum(each is not None for each in (post, case, older_than)) != 1:
+        raise BadInput("forget: give one of --post, --case and --older-than")
+    try:
+        age = None if older_than is None else seconds_of(older_than)
+    except ValueError as error:
+        raise BadInput(f"older-than: {error}") from error
+    chosen = ErasureRequest(post=post, case=case, older_than=age)
     meant = run_in_docket(database, lambda docket: count_erasable(docket.store, chosen))
     cases = count_noun(meant.cases, "case")
     if not (dry_run or yes):
@@ -254,19 +259,6 @@ def forget(
             aside=True,
         )
         raise typer.Exit(1)
-
-
-def _chosen_cases(post: str | None, case: str | None, older_than: str | None) -> ErasureRequest:
-    from tribunal.cases.erasure import ErasureRequest
-    from tribunal.times import seconds_of
-
-    if sum(each is not None for each in (post, case, older_than)) != 1:
-        raise BadInput("forget: give one of --post, --case and --older-than")
-    try:
-        age = None if older_than is None else seconds_of(older_than)
-    except ValueError as error:
-        raise BadInput(f"older-than: {error}") from error
-    return ErasureRequest(post=post, case=case, older_than=age)
 
 
 async def _erase(docket: Docket, chosen: ErasureRequest) -> tuple[ErasureResult, bool]:

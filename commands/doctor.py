@@ -64,22 +64,18 @@ def doctor(
     if as_json:
         say_json({"checks": [each._asdict() for each in checks], "exams": [each.as_json() for each in exams]})
     else:
-        _print_checks(checks)
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("", "what", "found", box=None, pad_edge=False)
+        for check in checks:
+            mark, colour = _MARKS[check.state]
+            table.add_row(Text(mark, style=colour), check.what, check.found)
+        screen().print(table)
         for each in exams:
             print_exam(each)
     if any(each.in_force and each.state == "broken" for each in checks):
         raise typer.Exit(1)
-
-
-def _print_checks(checks: list[Check]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("", "what", "found", box=None, pad_edge=False)
-    for check in checks:
-        mark, colour = _MARKS[check.state]
-        table.add_row(Text(mark, style=colour), check.what, check.found)
-    screen().print(table)
 
 
 class Check(NamedTuple):
@@ -189,19 +185,14 @@ async def _examine_models(
         try:
             exams.append(await take_exam(str(model), settings, held))
             checks.append(_check_exam(exams[-1].exam.result))
-            checks += _check_learnt(model, held)
+            from tribunal.models.ladder import learnt_of
+            from tribunal.models.registry import provider_of
+
+            lines = learnt_of(str(model), provider_of(model).base_url(held), model.number).describe()
+            checks += [Check(f"learnt of {model}", "ok", "; ".join(lines))] if lines else []
         except ModelError as error:
             checks.append(Check(f"exam of {model}", "broken", f"not finished: {error}", in_force=True))
     return checks, exams
-
-
-def _check_learnt(model: ModelName, held: dict[str, str]) -> list[Check]:
-    """Return a check that lists the request parts that the model's server refused in its exam; none if it took all."""
-    from tribunal.models.ladder import learnt_of
-    from tribunal.models.registry import provider_of
-
-    lines = learnt_of(str(model), provider_of(model).base_url(held), model.number).describe()
-    return [Check(f"learnt of {model}", "ok", "; ".join(lines))] if lines else []
 
 
 def _check_exam(result: ExamResult) -> Check:

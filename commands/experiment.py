@@ -43,17 +43,6 @@ _NAME = typer.Argument(
 )
 
 
-def _list_experiments(as_json: bool) -> None:
-    """Print the experiments: table, data sets, number of runs, and the parts that are missing here."""
-    from tribunal.eval.protocols.protocol import load_protocols
-
-    rows = [_experiment_as_json(name) for name in load_protocols()]
-    if as_json:
-        say_json(rows)
-    else:
-        print_template("experiment_list", experiments=rows)
-
-
 def _experiment_as_json(name: str) -> JSON:
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
 
@@ -96,7 +85,13 @@ def show(
             raise BadInput(
                 "--to: which folder? Give the folder of an experiment: tribunal experiment show FOLDER --to …"
             )
-        _list_experiments(as_json)
+        from tribunal.eval.protocols.protocol import load_protocols
+
+        rows = [_experiment_as_json(name) for name in load_protocols()]
+        if as_json:
+            say_json(rows)
+        else:
+            print_template("experiment_list", experiments=rows)
     elif to is not None:
         _write_table(Path(name), to, output)
     else:

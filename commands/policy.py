@@ -18,7 +18,6 @@ from tribunal.commands.shared_options import AsJson, InFlight, PriceTable, Retry
 from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.eval.policy_trial import PolicyTrial
     from tribunal.schema import JSON
 
 _SHOW = "show"
@@ -93,7 +92,11 @@ def try_(
     folder = out or on.with_name(f"{on.name}.{Path(new).stem}.run")
     trial = plan_trial(new, on, folder, graph=graph, settings=settings)
     if trial.left:
-        models = _models(trial)
+        from tribunal.environment import setting
+
+        context = trial.context
+        named = [context.model or setting("TRIBUNAL_MODEL") or "rehearsal", context.judge_model, context.aux_model]
+        models = list(dict.fromkeys(each for each in (*named, context.triage, *context.seats.values()) if each))
         calls = "an unknown number of" if trial.calls is None else f"about {trial.calls:,}"
         say(
             f"{trial.left:,} of {trial.posts:,} posts by {trial.graph} under {new}, with {', '.join(models)}: "
@@ -114,14 +117,6 @@ def try_(
 
 
 app.command("try", cls=Sectioned, epilog=EPILOG)(try_)
-
-
-def _models(trial: PolicyTrial) -> list[str]:
-    from tribunal.environment import setting
-
-    context = trial.context
-    named = [context.model or setting("TRIBUNAL_MODEL") or "rehearsal", context.judge_model, context.aux_model]
-    return list(dict.fromkeys(each for each in (*named, context.triage, *context.seats.values()) if each))
 
 
 def _print_changes(changes: JSON, folder: Path) -> None:

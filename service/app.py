@@ -131,7 +131,16 @@ def _problem_of(error: Exception) -> Problem:
         case BadInput():
             return Problem("bad_input", str(error))
         case RequestValidationError():
-            return _invalid_request(error.errors()[0])
+            fault = error.errors()[0]
+            if fault["type"] == "json_invalid":
+                place, why = fault["loc"][-1], fault["ctx"]["error"]
+                return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
+            field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
+            if fault["type"] == "extra_forbidden":
+                return Problem(
+                    "bad_input", f"{field}: isn't known here; /docs lists the fields and parameters of this address"
+                )
+            return Problem("bad_input", f"{field}: {fault['msg']}")
         case DataError():
             return Problem("bad_input", "the request holds a character that no database takes, such as NUL")
         case ClientDisconnect():
@@ -145,16 +154,6 @@ def _problem_of(error: Exception) -> Problem:
         return Problem("unavailable", message, retry_after=10)
     message = "the database is not reachable; send the request again in a moment"
     return Problem("unavailable", message, retry_after=1)
-
-
-def _invalid_request(fault: JSON) -> Problem:
-    if fault["type"] == "json_invalid":
-        place, why = fault["loc"][-1], fault["ctx"]["error"]
-        return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
-    field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
-    if fault["type"] == "extra_forbidden":
-        return Problem("bad_input", f"{field}: isn't known here; /docs lists the fields and parameters of this address")
-    return Problem("bad_input", f"{field}: {fault['msg']}")
 
 
 _REF = "#/components/schemas/"

@@ -102,7 +102,10 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     if undo_seconds:
         done |= {"undo": ",".join(decided), "until": round(database_now() + undo_seconds)}
     wanted, most = filters_from_query(visit), replica.options.desk_break
-    hard = await visit.sessions.count_hard_case(visit.session, hard=_is_hard_case(before))
+    hateful = before["hateful"] or find_models_outcome(before["record"]).get("hateful")
+    hard = await visit.sessions.count_hard_case(
+        visit.session, hard=bool(hateful or (before["post"] or {}).get("image"))
+    )
     if most and hard >= most:
         return visit.go(f"/break{query_string(wanted, **done)}")
     return await go_to_next_case(visit, wanted, **done)
@@ -165,12 +168,6 @@ async def _decide_others(
         except (Problem, BadInput):
             left_out.append(case_id)
     return left_out
-
-
-def _is_hard_case(row: JSON) -> bool:
-    """Return whether it is a case that wears people down: the court found it hateful, or it has an image."""
-    hateful = row["hateful"] or find_models_outcome(row["record"]).get("hateful")
-    return bool(hateful or (row["post"] or {}).get("image"))
 
 
 @router.post("/undo")

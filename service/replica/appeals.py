@@ -101,7 +101,12 @@ class Appeals(ClaimStore):
                     return await self._update(connection, before, {}), False
             _check_appealable(case)
             if new.kind == "appeal":
-                await self._check_in_time(connection, case, now)
+                latest = select(func.max(decisions.c.at)).where(decisions.c.case_id == case["id"])
+                days = (now - ((await connection.execute(latest)).scalar() or case["finished"])) / DAY
+                if days > self._days:
+                    raise Problem(
+                        "conflict", f"case: {case['id']}: was decided {days:.0f} days ago, over {self._days:g}"
+                    )
             record = Record.model_validate(case["record"])
             row = {
                 "id": appeal_id, "case_id": case_id, "created": now, "key_id": key_id or None, **new.dump(),
@@ -119,12 +124,6 @@ class Appeals(ClaimStore):
             await self._log(connection, by, event, dict(opened), **details)
         self._outbox.send()
         return dict(opened), True
-
-    async def _check_in_time(self, connection: AsyncConnection, case: JSON, now: float) -> None:
-        latest = select(func.max(decisions.c.at)).where(decisions.c.case_id == case["id"])
-        days = (now - ((await connection.execute(latest)).scalar() or case["finished"])) / DAY
-        if days > self._days:
-            raise Problem("conflict", f"case: {case['id']}: was decided {days:.0f} days ago, over {self._days:g}")
 
     async def release(self, row_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False) -> JSON:
         """Give a claim back; a lead may do so for whoever is away, and the appeal is then anybody's again.

@@ -74,9 +74,11 @@ class ErasureRequest(Frozen):
     A row of a batch came to rest when its batch did. By age, no case is chosen that waits for a person.
     """
 
-    post: str | None = Field(default=None, description="what the post is called in its record")
+    post: str | None = None
+    """what the post is called in its record"""
     case: str | None = None
-    older_than: float | None = Field(default=None, ge=0, description="seconds")
+    older_than: float | None = Field(default=None, ge=0)
+    """seconds"""
 
 
 class ErasureResult(Frozen):

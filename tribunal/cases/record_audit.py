@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import JSON as JSONColumn
-from sqlalchemy import LargeBinary, Select, Text, cast, exists, func, select, true, type_coerce
+from sqlalchemy import LargeBinary, Text, cast, exists, func, select, true, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import NullType
 
@@ -91,7 +91,14 @@ async def _find_missing(store: Store, tally: RecordTally) -> None:
     """
     after, there = "", exists().where(cases.c.id == audit.c.subject)
     told = select(audit.c.subject.label("id")).where(audit.c.kind.like("case.%"), NAMES_RECORD, ~there)
-    missing = told.except_(_deleted_ids(store)).subquery()
+    if store.postgres:
+        listed = func.jsonb_array_elements_text(cast(audit.c.details, JSONB)["ids"])
+        deleted = listed.table_valued("value", name="deleted").render_derived()
+    else:
+        deleted = func.json_each(audit.c.details, "$.ids").table_valued("value", name="deleted")
+    missing = told.except_(
+        select(deleted.c.value).select_from(audit.join(deleted, true())).where(audit.c.kind == "cases.retired")
+    ).subquery()
     while True:
         wanted = select(missing.c.id).where(missing.c.id > after).order_by(missing.c.id).limit(_AT_ONCE)
         ids = [row["id"] for row in await store.fetch_rows(wanted)]
@@ -100,16 +107,6 @@ async def _find_missing(store: Store, tally: RecordTally) -> None:
         if len(ids) < _AT_ONCE:
             return
         after = ids[-1]
-
-
-def _deleted_ids(store: Store) -> Select[Any]:
-    """Return the query for the ids of the cases that the log says were deleted by their age."""
-    if store.postgres:
-        listed = func.jsonb_array_elements_text(cast(audit.c.details, JSONB)["ids"])
-        deleted = listed.table_valued("value", name="deleted").render_derived()
-    else:
-        deleted = func.json_each(audit.c.details, "$.ids").table_valued("value", name="deleted")
-    return select(deleted.c.value).select_from(audit.join(deleted, true())).where(audit.c.kind == "cases.retired")
 
 
 def _readable(store: Store, name: str) -> Any:

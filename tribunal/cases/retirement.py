@@ -31,7 +31,8 @@ class RetirementRule(Frozen):
 
     seconds: float = Field(ge=0)
     dismissed: bool = False
-    appeal_seconds: float = Field(default=0.0, ge=0, description="for how long a decision may be appealed")
+    appeal_seconds: float = Field(default=0.0, ge=0)
+    """for how long a decision may be appealed"""
 
 
 class RetiredCases(Frozen):
