@@ -40,8 +40,7 @@ def verify_log(
     Exit status 1: an entry is wrong, or a case, head or result isn't as the log tells. Of a run's results,
     those kept as cases (--keep) are compared.
     """
-    from tribunal.cases.record_audit import check_records
-    from tribunal.cases.result_audit import check_results
+    from tribunal.cases.record_audit import check_records, check_results
     from tribunal.store import audit as audit_log
 
     kept = head.strip().lower() if head is not None else None

@@ -25,7 +25,6 @@ from tribunal.service.desk import (
     appeals_page,
     case_lists,
     case_page,
-    decisions,
     pages,
     sign_in_page,
     try_page,
@@ -37,18 +36,18 @@ from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.background_loops import DATABASE_AWAY
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
-from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, usage, webhooks
+from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
 from tribunal.store.problems import is_full
 
 # In the order in which the document shows them.
 _ROUTERS = (
     judge.router, cases.router, reviews.router, appeals.router, reviews.opinions, batches.router, webhooks.router,
-    usage.router, monitoring.audit, perspective.router, moderations.router,
+    monitoring.audit, perspective.router, moderations.router,
     monitoring.router,
 )  # fmt: skip
 # A further page of the desk: its router here, and its entry in `visits.TABS`. The last one answers unknown addresses.
-_PAGES = (sign_in_page, case_lists, decisions, case_page, appeals_page, pages)
+_PAGES = (sign_in_page, case_lists, case_page, appeals_page, pages)
 _KIND_OF_STATUS = {404: "not_found", 408: "timeout", 413: "too_large", 415: "wrong_type"}
 
 

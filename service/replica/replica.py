@@ -30,8 +30,7 @@ from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
-from tribunal.service.replica.near_copies import NearCopies
-from tribunal.service.replica.nearest_cases import NearestCases
+from tribunal.service.replica.near_copies import NearCopies, NearestCases
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.outages import Outages
 from tribunal.service.replica.retention import Retention

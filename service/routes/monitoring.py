@@ -13,10 +13,11 @@ from tribunal.cases.problem import Problem
 from tribunal.clock import MOST_SECONDS, clock_offset, database_now
 from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
+from tribunal.service.replica.key_usage import KeyUsage, read_usage
 from tribunal.service.replica.keys import count_keys_ending
 from tribunal.service.replica.outages import ProviderState
 from tribunal.service.routes import parameters as api
-from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Overseer, Scraper
+from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, KeyHolder, Overseer, Scraper
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store import audit as audit_log
 from tribunal.store.audit import Kind
@@ -219,3 +220,26 @@ async def show_head(replica: CurrentReplica, who: Auditor) -> AuditHead:
     if end is None:
         raise Problem("not_found", "audit log: its head is gone; run tribunal audit verify")
     return AuditHead(seq=end.seq, hash=end.hash)
+
+
+# `GET /v1/usage`: what a key has spent
+
+_KEY = "9f86d081884c"
+
+
+@router.get("/v1/usage", responses=api.responses("not_found"))
+async def show_usage(
+    replica: CurrentReplica,
+    who: KeyHolder,
+    key: Annotated[
+        str | None, Query(max_length=100, description="another key's id, for an admin; else your own", examples=[_KEY])
+    ] = None,
+    days: Annotated[int, Query(ge=1, le=400, description="how many days, today included", examples=[30])] = 1,
+) -> KeyUsage:
+    """Show what a key has spent and reserved today, its limits, and when the day ends; with `days` the days before."""
+    if key is not None and key != who.key_id and not who.may("admin"):
+        raise Problem("forbidden", "key: another's usage is shown to the scope admin; leave it out for your own")
+    key_id = key or who.key_id
+    if not key_id:
+        raise Problem("bad_input", "key: you have none; give the id of one, as tribunal service keys list shows it")
+    return await read_usage(replica.store, key_id, days)
