@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
+from typer import Argument, Option
 
 from tribunal.commands.database import run_in_store
 from tribunal.commands.printing import print_template
@@ -41,24 +41,24 @@ def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Resu
 
 def handle_appeals(
     appeal_id: Annotated[
-        str | None, typer.Argument(metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first.")
+        str | None, Argument(metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first.")
     ] = None,
     status: Annotated[
         str | None,
-        typer.Option(help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."),
+        Option(help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."),
     ] = None,
-    uphold: Annotated[bool, typer.Option("--uphold", help="Decide: the earlier decision remains.")] = False,
+    uphold: Annotated[bool, Option("--uphold", help="Decide: the earlier decision remains.")] = False,
     change: Annotated[
         str | None,
-        typer.Option(metavar="CATEGORY", help="Decide: another category of the case's policy, by name or number."),
+        Option(metavar="CATEGORY", help="Decide: another category of the case's policy, by name or number."),
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Order a new trial that is shown the appeal; a running replica holds it.")
+        bool, Option("--retry", help="Order a new trial that is shown the appeal; a running replica holds it.")
     ] = False,
     reviewer: Annotated[
-        str | None, typer.Option(help="Who decides; not the person who decided the case. Required to decide.")
+        str | None, Option(help="Who decides; not the person who decided the case. Required to decide.")
     ] = None,
-    note: Annotated[str, typer.Option(help="Why. Required with --change.")] = "",
+    note: Annotated[str, Option(help="Why. Required with --change.")] = "",
     clauses: Clauses = None,
     as_json: AsJson = False,
     database: Database = None,

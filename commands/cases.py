@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Exit, Option, Typer
 
 from tribunal.commands.database import (
     epoch_seconds,
@@ -33,24 +34,24 @@ if TYPE_CHECKING:
     from tribunal.cases.erasure import ErasureRequest, ErasureResult
     from tribunal.store.engine import Store
 
-app = typer.Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
-CaseId = Annotated[str, typer.Argument(metavar="CASE", help="The case's id, as the list shows it.")]
+app = Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
+CaseId = Annotated[str, Argument(metavar="CASE", help="The case's id, as the list shows it.")]
 
 
 @app.command("list")
 @with_contents
 def list_(
     since: Annotated[
-        datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in at or after, in UTC.")
+        datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in at or after, in UTC.")
     ] = None,
-    until: Annotated[datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
-    outcome: Annotated[str | None, typer.Option(help="verdict, refusal, failure or pending.")] = None,
-    policy: Annotated[str | None, typer.Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
-    via: Annotated[str | None, typer.Option(help="The way in: command, python, batch, service or studio.")] = None,
-    post: Annotated[str | None, typer.Option(metavar="ID", help="What the post is called.")] = None,
-    reviewer: Annotated[str | None, typer.Option(help="Who decided.")] = None,
-    after: Annotated[str | None, typer.Option(metavar="CASE", help="The last case of the page before.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
+    until: Annotated[datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
+    outcome: Annotated[str | None, Option(help="verdict, refusal, failure or pending.")] = None,
+    policy: Annotated[str | None, Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
+    via: Annotated[str | None, Option(help="The way in: command, python, batch, service or studio.")] = None,
+    post: Annotated[str | None, Option(metavar="ID", help="What the post is called.")] = None,
+    reviewer: Annotated[str | None, Option(help="Who decided.")] = None,
+    after: Annotated[str | None, Option(metavar="CASE", help="The last case of the page before.")] = None,
+    limit: Annotated[int, Option(min=1, max=10_000, help="How many.")] = 50,
     as_json: AsJson = False,
     database: Database = None,
     *,
@@ -90,7 +91,7 @@ def list_(
 def retry(
     case_id: CaseId,
     release: Annotated[
-        bool, typer.Option("--release", help="The process that tries the case is gone, or its clock is ahead.")
+        bool, Option("--release", help="The process that tries the case is gone, or its clock is ahead.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -129,7 +130,7 @@ def show(
     case_id: CaseId,
     text: Annotated[
         bool,
-        typer.Option("--text", help="CASE is the hash of a policy, of prompts or of a protocol: print its text."),
+        Option("--text", help="CASE is the hash of a policy, of prompts or of a protocol: print its text."),
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -165,26 +166,24 @@ def show(
 
 @app.command("export")
 def export(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
+    out: Annotated[Path, Option(metavar="FILE", help="The file to write.")],
     form: Annotated[
         str | None,
-        typer.Option(
-            "--to", "--format", metavar="FORMAT", help="parquet, jsonl or csv. Default: by the suffix of FILE."
-        ),
+        Option("--to", "--format", metavar="FORMAT", help="parquet, jsonl or csv. Default: by the suffix of FILE."),
     ] = None,
     since: Annotated[
         datetime | None,
-        typer.Option(metavar="DATE", formats=DATES, help="Only cases that ended from this time on (UTC)."),
+        Option(metavar="DATE", formats=DATES, help="Only cases that ended from this time on (UTC)."),
     ] = None,
     until: Annotated[
         datetime | None,
-        typer.Option(metavar="DATE", formats=DATES, help="Only cases that ended before (UTC)."),
+        Option(metavar="DATE", formats=DATES, help="Only cases that ended before (UTC)."),
     ] = None,
     posts: Annotated[
-        bool, typer.Option("--posts", help="Add the words and the images of the posts, if they are kept.")
+        bool, Option("--posts", help="Add the words and the images of the posts, if they are kept.")
     ] = False,
     records: Annotated[
-        bool, typer.Option("--records", help="Add each whole record, as JSON; it may quote the post.")
+        bool, Option("--records", help="Add each whole record, as JSON; it may quote the post.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -215,16 +214,14 @@ def export(
 
 @app.command("forget")
 def forget(
-    post: Annotated[str | None, typer.Option(metavar="ID", help="Every case of the post with this id.")] = None,
-    case: Annotated[str | None, typer.Option(metavar="ID", help="This case.")] = None,
+    post: Annotated[str | None, Option(metavar="ID", help="Every case of the post with this id.")] = None,
+    case: Annotated[str | None, Option(metavar="ID", help="This case.")] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h.")
+        str | None, Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the cases.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only count the cases.")] = False,
     yes: Yes = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")] = False,
     database: Database = None,
 ) -> None:
     """Erase the words and images of cases. What was decided stays, and so does the audit log."""
@@ -258,7 +255,7 @@ def forget(
             "restart that process",
             aside=True,
         )
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 async def _erase(docket: Docket, chosen: ErasureRequest) -> tuple[ErasureResult, bool]:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
-import typer
+from typer import Exit, Option
 
 from tribunal.commands.options import parse_settings
 from tribunal.commands.printing import print_template
@@ -34,10 +34,10 @@ _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗"
 
 def doctor(
     as_json: AsJson = False,
-    offline: Annotated[bool, typer.Option(help="Ask no server whether it answers.")] = False,
+    offline: Annotated[bool, Option(help="Ask no server whether it answers.")] = False,
     examine: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--try",
             help="Examine the model by ten plain posts, about 8,000 tokens. To pass, it tells hate apart, quotes the "
             "post and gives the right form, each in 9 of 10. Verdicts of a model that failed say so until it passes.",
@@ -45,11 +45,11 @@ def doctor(
     ] = False,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL."),
+        Option(metavar="MODEL", help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL."),
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="With --try: a setting of its calls: extra_body, prompts, max_output_tokens, timeout or attempts. May "
@@ -80,7 +80,7 @@ def doctor(
         for each in exams:
             print_exam(each)
     if any(each.in_force and each.state == "broken" for each in checks):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 class Check(NamedTuple):

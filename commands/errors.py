@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
+from typer import Exit
 
 from tribunal.errors import BadInput
 from tribunal.terminal import say
@@ -23,14 +24,14 @@ def report_errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     except Exception as error:
         from tribunal.errors import TribunalError
 
         if not isinstance(error, TribunalError):
             raise
         say(f"tribunal: error: {one_line(str(error))}", aside=True)
-        raise typer.Exit(BAD_INPUT) from None
+        raise Exit(BAD_INPUT) from None
 
 
 def ask_to_go_on(command: str, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, get_args, get_type_hints
 
-import typer
+from typer import Option
 
 from tribunal.commands.completing import graph_names, perspective_list, policy_names
 from tribunal.errors import BadInput
@@ -16,7 +16,7 @@ from tribunal.text import parse_json, parse_toml
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
 BY_SEAT = ("seats", "temperatures")
 GRAPH = "A graph of tribunal graphs, or your own as file.py:graph or module:graph."
-Graph = Annotated[str, typer.Option(metavar="GRAPH", help=GRAPH, autocompletion=graph_names)]
+Graph = Annotated[str, Option(metavar="GRAPH", help=GRAPH, autocompletion=graph_names)]
 # The settings that most people change: each has an option, with the metavar of its value. `--set` sets the rest.
 OPTIONS: dict[str, str | None] = {
     "model": "MODEL",
@@ -38,7 +38,7 @@ _FLAGS = {"seats": "--seat"}  # the other options are named like their setting
 _SHARED = {"threshold_file": "--threshold FILE"}
 # Only a server can resume a run that stopped, so a command has no option for it.
 _STUDIO_ONLY = ("stops",)
-_SET = typer.Option(
+_SET = Option(
     "--set",
     metavar="NAME=VALUE",
     rich_help_panel=SETTINGS_SECTION,
@@ -120,7 +120,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option(name: str) -> Any:
-    return typer.Option(
+    return Option(
         flag_of_setting(name),
         metavar=OPTIONS[name],
         help=_SHORT_HELP[name],

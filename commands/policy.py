@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 from typer.core import TyperGroup
 
 from tribunal.commands.command_group import Sectioned
@@ -33,7 +33,7 @@ class _Showing(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = Typer(
     name="policy",
     cls=_Showing,
     help="Print a policy, or try a new one on cases that people decided.",
@@ -44,7 +44,7 @@ app = typer.Typer(
 @app.command(_SHOW)
 def show(
     name: Annotated[
-        str, typer.Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
+        str, Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
     ] = "h-vli",
 ) -> None:
     """Check and print a policy. Begin your own with `tribunal policy > mine.toml`.
@@ -65,19 +65,19 @@ def show(
 
 @with_settings
 def try_(
-    new: Annotated[str, typer.Argument(metavar="POLICY", help="The new policy: a TOML file, or a shipped one's name.")],
-    on: Annotated[Path, typer.Option(metavar="FILE", help="Decided cases, as tribunal review export writes them.")],
+    new: Annotated[str, Argument(metavar="POLICY", help="The new policy: a TOML file, or a shipped one's name.")],
+    on: Annotated[Path, Option(metavar="FILE", help="Decided cases, as tribunal review export writes them.")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The run's folder, new or begun. Default: FILE.NAME-OF-POLICY.run."),
+        Option(metavar="DIR", help="The run's folder, new or begun. Default: FILE.NAME-OF-POLICY.run."),
     ] = None,
     graph: Annotated[
-        str | None, typer.Option(help=f"{GRAPH} Default: that of the cases.", autocompletion=graph_names)
+        str | None, Option(help=f"{GRAPH} Default: that of the cases.", autocompletion=graph_names)
     ] = None,
     in_flight: InFlight = 16,
     retry: Retry = None,
     prices: PriceTable = None,
-    keep_text: Annotated[bool, typer.Option("--keep-text", help="Show the posts' words in the report.")] = False,
+    keep_text: Annotated[bool, Option("--keep-text", help="Show the posts' words in the report.")] = False,
     yes: Yes = False,
     as_json: AsJson = False,
     *,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
+from typer import Exit, Option
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.errors import INTERRUPTED
@@ -32,7 +32,7 @@ SECTION = "Engine and limits"
 
 
 def _option(*names: str, **told: Any) -> Any:
-    return typer.Option(*names, show_default=False, rich_help_panel=SECTION, **told)
+    return Option(*names, show_default=False, rich_help_panel=SECTION, **told)
 
 
 def with_engine(command: Callable[..., None]) -> Callable[..., None]:
@@ -167,7 +167,7 @@ def end_run(*tallies: RunTally) -> NoReturn:
         from tribunal.calls import REHEARSED
 
         print_warning(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
-    raise typer.Exit(max(map(_report_exit_status, tallies), default=0))
+    raise Exit(max(map(_report_exit_status, tallies), default=0))
 
 
 def _report_exit_status(tally: RunTally) -> int:

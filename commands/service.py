@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 from tribunal.clock import database_now
 from tribunal.commands.database import run_in_store
@@ -17,7 +17,7 @@ from tribunal.times import format_date, moment_of, seconds_of
 if TYPE_CHECKING:
     from tribunal.store.engine import Store
 
-app = typer.Typer(help="Manage the service: API keys, webhooks, database tables.", no_args_is_help=True)
+app = Typer(help="Manage the service: API keys, webhooks, database tables.", no_args_is_help=True)
 
 
 @app.command("migrate")
@@ -28,27 +28,25 @@ def migrate(database: Database = None) -> None:
     say(f"database tables: version {upgrade(database)}")
 
 
-keys_app = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
+keys_app = Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 
 
 Expires = Annotated[
-    str | None, typer.Option(metavar="90d|DATE", help="When the key ends: after this time, or as a date begins (UTC).")
+    str | None, Option(metavar="90d|DATE", help="When the key ends: after this time, or as a date begins (UTC).")
 ]
 
 
 @keys_app.command("add")
 def add_key(
-    name: Annotated[str, typer.Argument(help="The owner of the key.")],
-    scope: Annotated[list[str], typer.Option(help="judge, review, lead, audit or admin; may be given several times.")],
-    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests a minute.")] = None,
-    daily_calls: Annotated[int | None, typer.Option(min=1, help="Model calls a day.")] = None,
-    daily_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens a day, in and out.")] = None,
-    daily_money: Annotated[float | None, typer.Option(min=0, help="Money a day, by the price table of serve.")] = None,
+    name: Annotated[str, Argument(help="The owner of the key.")],
+    scope: Annotated[list[str], Option(help="judge, review, lead, audit or admin; may be given several times.")],
+    per_minute: Annotated[int | None, Option(min=1, help="Requests a minute.")] = None,
+    daily_calls: Annotated[int | None, Option(min=1, help="Model calls a day.")] = None,
+    daily_tokens: Annotated[int | None, Option(min=1, help="Tokens a day, in and out.")] = None,
+    daily_money: Annotated[float | None, Option(min=0, help="Money a day, by the price table of serve.")] = None,
     expires: Expires = None,
-    priority: Annotated[
-        int, typer.Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")
-    ] = 0,
+    priority: Annotated[int, Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")] = 0,
     database: Database = None,
 ) -> None:
     """Make a key and print it. It is shown this once; only a hash of it is kept."""
@@ -91,9 +89,9 @@ def list_keys(database: Database = None) -> None:
 
 @keys_app.command("rotate")
 def rotate_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
+    key_id: Annotated[str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
     overlap: Annotated[
-        str, typer.Option(metavar="TIME", help="How long the old key still works; 0 ends it and its desk sessions now.")
+        str, Option(metavar="TIME", help="How long the old key still works; 0 ends it and its desk sessions now.")
     ] = "7d",
     expires: Expires = None,
     database: Database = None,
@@ -117,7 +115,7 @@ def rotate_key(
 
 @keys_app.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
+    key_id: Annotated[str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
     database: Database = None,
 ) -> None:
     """Revoke a key: from now on it is refused."""
@@ -129,32 +127,28 @@ def revoke_key(
 
 # Webhooks: where the service sends word of cases that end, and what could not be sent
 
-webhooks_app = typer.Typer(
-    help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True
-)
+webhooks_app = Typer(help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True)
 app.add_typer(webhooks_app, name="webhooks")
 _PAGE = 200  # failed messages that are read at a time
 _TIMEOUT = 20.0  # seconds that a test may take
-WebhookId = Annotated[
-    str, typer.Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it.")
-]
+WebhookId = Annotated[str, Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it.")]
 
 
 @webhooks_app.command("add")
 def add_webhook(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where messages are sent: https://…")],
+    url: Annotated[str, Argument(metavar="URL", help="Where messages are sent: https://…")],
     event: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="case.decided, case.pending, case.appealed, case.escalated, case.expiring, case.failed, …; may be "
             "given several times. Default: all."
         ),
     ] = None,
     with_record: Annotated[
         bool,
-        typer.Option("--with-record", help="Send the whole record, with the words of the post."),
+        Option("--with-record", help="Send the whole record, with the words of the post."),
     ] = False,
-    http: Annotated[bool, typer.Option("--http", help="Accept an address without TLS.")] = False,
+    http: Annotated[bool, Option("--http", help="Accept an address without TLS.")] = False,
     database: Database = None,
 ) -> None:
     """Add a webhook and print the secret that signs its messages. It is shown only once."""
@@ -170,9 +164,7 @@ def add_webhook(
 
 @webhooks_app.command("list")
 def list_webhooks(
-    failed: Annotated[
-        bool, typer.Option("--failed", help="List the messages that could not be delivered instead.")
-    ] = False,
+    failed: Annotated[bool, Option("--failed", help="List the messages that could not be delivered instead.")] = False,
     database: Database = None,
 ) -> None:
     """List the webhooks: id, address, types, with or without the record, date, and whether disabled."""
@@ -216,7 +208,7 @@ def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
 def try_webhook(
     webhook_id: WebhookId,
     enable: Annotated[
-        bool, typer.Option("--enable", help="Enable it again first: it answered 410 and was disabled.")
+        bool, Option("--enable", help="Enable it again first: it answered 410 and was disabled.")
     ] = False,
     database: Database = None,
 ) -> None:
@@ -229,13 +221,13 @@ def try_webhook(
     answer = run_in_store(database, lambda store: endpoints.send_test_message(store, webhook_id, _TIMEOUT))
     say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
     if answer.error is not None:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @webhooks_app.command("replay")
 def replay_messages(
-    message_id: Annotated[str | None, typer.Argument(metavar="ID", help="A failed message.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All failed messages of enabled webhooks.")] = False,
+    message_id: Annotated[str | None, Argument(metavar="ID", help="A failed message.")] = None,
+    every: Annotated[bool, Option("--all", help="All failed messages of enabled webhooks.")] = False,
     database: Database = None,
 ) -> None:
     """Send failed messages again, under the same ids. A running service sends them."""

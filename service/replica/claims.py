@@ -20,7 +20,7 @@ from tribunal.probability import probability_by_person
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
 from tribunal.schema import JSON, Appealed, Record, Trial
 from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append, sha
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import cases
 
 NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
@@ -181,12 +181,12 @@ class ClaimStore:
         """Change a row, which nobody else can change before the transaction ends; without values only lock it."""
         changing = update(self.table).where(self.table.c.id == row_id).returning(self.table)
         changing = changing.values(**(values or {"status": self.table.c.status}))
-        return self._existing((await connection.execute(changing)).mappings().first(), row_id)
+        return self._existing(await first_row(connection, changing), row_id)
 
-    def _existing(self, row: Any, row_id: str) -> JSON:
+    def _existing(self, row: JSON | None, row_id: str) -> JSON:
         if row is None:
             raise Problem("not_found", f"{self.noun}: {row_id[:80]}: there is none")
-        return dict(row)
+        return row
 
     async def _log(self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object) -> None:
         entry = LogEntry(kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details})
@@ -201,10 +201,10 @@ def undo_seconds_left(row: JSON, reviewer: str | None = None) -> float:
 async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
     """Return a case that nobody else can change before the transaction ends; raise Problem if there is none."""
     same = update(cases).where(which).values(attempt=cases.c.attempt).returning(cases)
-    row = (await connection.execute(same)).mappings().first()
+    row = await first_row(connection, same)
     if row is None:
         raise Problem("not_found", f"{name}: there is none")
-    return dict(row)
+    return row
 
 
 # The fields of a record that are its outcome.

@@ -77,12 +77,12 @@ async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCa
         if not ids:
             return RetiredCases()
         trials = select(appeals.c.trial_id).where(appeals.c.case_id.in_(ids), appeals.c.trial_id.is_not(None))
-        every = [*ids, *(await connection.execute(trials)).scalars()]
+        every = [*ids, *await connection.scalars(trials)]
         gone = delete(cases).where(cases.c.id.in_(every)).returning(cases.c.image_sha)
-        images = {each for each in (await connection.execute(gone)).scalars() if each}
+        images = {each for each in (await connection.scalars(gone)) if each}
         await delete_checkpoints(connection, every)
         held = select(cases.c.image_sha).where(cases.c.image_sha.in_(images), cases.c.erased.is_(None))
-        images -= set((await connection.execute(held)).scalars()) if images else set()
+        images -= set(await connection.scalars(held)) if images else set()
         details = {"cases": len(ids), "ids": every, "rule": "dismissed" if rule.dismissed else "all"}
         await append(connection, by, LogEntry(kind="cases.retired", subject="cases", details=details))
     return RetiredCases(ids=tuple(ids), images=frozenset(images))
@@ -100,10 +100,10 @@ async def _lock(connection: AsyncConnection, conditions: tuple[Any, ...], more: 
     """Return the ids of the next cases, locked, so that nobody appeals one meanwhile."""
     wanted = select(cases.c.id).where(*conditions, more).order_by(cases.c.finished).limit(_AT_ONCE)
     locking = wanted.with_for_update(skip_locked=True) if connection.dialect.name == "postgresql" else wanted
-    found = list((await connection.execute(locking)).scalars())
+    found = list(await connection.scalars(locking))
     # Again, now that nobody can change them: somebody may have opened an appeal between look and lock.
     still = select(cases.c.id).where(cases.c.id.in_(found), *conditions).order_by(cases.c.id)
-    return list((await connection.execute(still)).scalars()) if found else []
+    return list(await connection.scalars(still)) if found else []
 
 
 async def delete_empty_batches(store: Store, seconds: float) -> int:

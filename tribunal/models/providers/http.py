@@ -76,10 +76,9 @@ def make_transport(library: Library, key: str | None, **settings: Any) -> Any:
     return _transport_class(library)(_TransportSettings(library, key or "", **settings))
 
 
-def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
-    """Return a synchronous and an asynchronous client of the library over this transport. Nothing need be closed."""
-    http = import_module(library)
-    return http.Client(transport=transport), http.AsyncClient(transport=transport, timeout=None)
+def make_clients(transport: Any) -> tuple[Any, Any]:
+    """Return a synchronous and an asynchronous httpx2 client over this transport. Neither needs to be closed."""
+    return httpx2.Client(transport=transport), httpx2.AsyncClient(transport=transport, timeout=None)
 
 
 @cache
