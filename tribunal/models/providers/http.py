@@ -78,6 +78,8 @@ def make_transport(library: Library, key: str | None, **settings: Any) -> Any:
 
 def make_clients(transport: Any) -> tuple[Any, Any]:
     """Return a synchronous and an asynchronous httpx2 client over this transport. Neither needs to be closed."""
+    import httpx2
+
     return httpx2.Client(transport=transport), httpx2.AsyncClient(transport=transport, timeout=None)
 
 
