@@ -90,18 +90,15 @@ def make_decided_case(
     text, category = wellformed(text), _cut_name(category)
     if not normalize_text(text) or not category or not case:
         return None
+    cut_names = {name: _cut_name(value) for name, value in {"post_id": "", "case": case, **names}.items()}
     return DecidedCase(
-        case=_cut_name(case),
-        post_id=_cut_name(names.get("post_id", "")),
+        **cut_names,
         text=text[:LONGEST_TEXT],
         words=hash_words(text),
         category=category,
         hateful=hateful,
         how=how,
         note=one_line(wellformed(note))[:LONGEST_NOTE],
-        at=_cut_name(names.get("at", "")),
-        policy=_cut_name(names.get("policy", "")),
-        policy_sha=_cut_name(names.get("policy_sha", "")),
     )
 
 

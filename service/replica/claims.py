@@ -67,18 +67,20 @@ class ClaimStore:
             Problem: there is none, it is decided, somebody else has it, or this person has decided the case.
         """
         until = database_now() + seconds
-        async with self._store.transaction() as connection:
-            await self._lock_for(connection, row_id, reviewer)
-            row = await self._update(connection, row_id, {"claimed_by": reviewer, "claimed_until": until})
-            await self._log(connection, by, self.claimed_kind, row, reviewer=reviewer, until=until)
-        return row
+        values = {"claimed_by": reviewer, "claimed_until": until}
+        return await self._set_claim(row_id, reviewer, values, by, self.claimed_kind, until=until)
 
     async def release(self, row_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
         """Give a claim back. As `claim`."""
+        return await self._set_claim(row_id, reviewer, NO_CLAIM, by, self.released_kind)
+
+    async def _set_claim(
+        self, row_id: str, reviewer: str, values: JSON, by: Who, kind: Kind, **details: object
+    ) -> JSON:
         async with self._store.transaction() as connection:
-            await self._lock_for(connection, row_id, reviewer)
-            row = await self._update(connection, row_id, NO_CLAIM)
-            await self._log(connection, by, self.released_kind, row, reviewer=reviewer)
+            self._check_may_decide(*await self._lock(connection, row_id), reviewer)
+            row = await self._update(connection, row_id, values)
+            await self._log(connection, by, kind, row, reviewer=reviewer, **details)
         return row
 
     async def undo(self, row_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:
@@ -160,13 +162,8 @@ class ClaimStore:
         check_not_erased(case, f"{self.noun}: {row_id}")
         return case, await self._update(connection, row_id, {})
 
-    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
-        """Return a case and its row as `_lock`, which this person may decide; raise Problem as `claim`."""
-        case, row = await self._lock(connection, row_id)
-        self._check_may_decide(case, row, reviewer)
-        return case, row
-
     def _check_may_decide(self, case: JSON, row: JSON, reviewer: str) -> None:
+        """Check that this person may decide on a row; raise Problem as `claim`."""
         self._check_waits(row, reviewer)
         check_another_decides(reviewer, deciders(Record.model_validate(case["record"])))
 

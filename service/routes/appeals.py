@@ -130,9 +130,7 @@ class AppealPage(api.ResponseBody):
 
 def appeal_of_row(row: JSON, trial: JSON | None = None) -> AppealResource:
     """Return an appeal of the store as the service shows it. Whoever may see the new trial gives its row, `trial`."""
-    fields = {name: row[name] for name in AppealResource.model_fields if name != "trial"}
-    fields["clauses"] = row["clauses"] or []
-    return AppealResource.model_validate({**fields, "trial": (trial or {}).get("record")})
+    return AppealResource.model_validate({**row, "clauses": row["clauses"] or [], "trial": (trial or {}).get("record")})
 
 
 async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -> JSON:

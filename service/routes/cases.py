@@ -99,7 +99,7 @@ class CaseResource(api.ResponseBody):
         cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
         is_claimed = claim_seconds_left(row["claimed_until"]) > 0
         return cls.model_validate({
-            **{name: row[name] for name in cls.model_fields if name in row},
+            **row,
             "deadline": row["deadline"] if row["held"] is not None else None,
             "cancelled": cancelled,
             "record": None if cancelled or blind else row["record"],

@@ -217,8 +217,9 @@ _FOR_LEADS = ("case_id", "first", "first_category", "settled_by", "settled", "ap
 def opinion_of_row(row: JSON, *, lead: bool, case: JSON | None = None) -> SecondOpinion:
     """Return a second opinion as it is shown: nobody sees what was decided first before the second was given."""
     hidden = () if lead and row["status"] != "waiting" else _FOR_LEADS
-    fields = {name: row[name] for name in SecondOpinion.model_fields if name in row and name not in hidden}
-    return SecondOpinion.model_validate({**fields, "clauses": row["clauses"] or [], "shown": case})
+    return SecondOpinion.model_validate(
+        {**row, **dict.fromkeys(hidden), "clauses": row["clauses"] or [], "shown": case}
+    )
 
 
 @opinions.get("", responses=api.responses())

@@ -11,6 +11,7 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.cases.erasure import HAS_OPEN_APPEAL, batch_ended_before, unused_images
 from tribunal.clock import database_now
 from tribunal.schema import Frozen
 from tribunal.store.audit import LogEntry, Who, append
@@ -56,12 +57,11 @@ def _may_go(rule: RetirementRule) -> tuple[Any, ...]:
         people = (exists().where(table.c.case_id == cases.c.id) for table in (appeals, decisions, second_opinions))
         return *conditions, *alone, cases.c.reviewer.is_(None), *(~each for each in people)
     lately = exists().where(decisions.c.case_id == cases.c.id, decisions.c.at >= until)
-    appealed = exists().where(appeals.c.case_id == cases.c.id, appeals.c.decided.is_(None))
     waits = exists().where(
         second_opinions.c.case_id == cases.c.id, second_opinions.c.status.in_(("waiting", "disagreed"))
     )
-    over = exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < until)
-    return *conditions, ~lately, ~appealed, ~waits, or_(cases.c.batch_id.is_(None), over)
+    over = or_(cases.c.batch_id.is_(None), batch_ended_before(until))
+    return *conditions, ~lately, ~HAS_OPEN_APPEAL, ~waits, over
 
 
 async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCases:
@@ -79,13 +79,12 @@ async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCa
         trials = select(appeals.c.trial_id).where(appeals.c.case_id.in_(ids), appeals.c.trial_id.is_not(None))
         every = [*ids, *await connection.scalars(trials)]
         gone = delete(cases).where(cases.c.id.in_(every)).returning(cases.c.image_sha)
-        images = {each for each in (await connection.scalars(gone)) if each}
+        images = [each for each in await connection.scalars(gone) if each]
         await delete_checkpoints(connection, every)
-        held = select(cases.c.image_sha).where(cases.c.image_sha.in_(images), cases.c.erased.is_(None))
-        images -= set(await connection.scalars(held)) if images else set()
+        unused = await unused_images(connection, images)
         details = {"cases": len(ids), "ids": every, "rule": "dismissed" if rule.dismissed else "all"}
         await append(connection, by, LogEntry(kind="cases.retired", subject="cases", details=details))
-    return RetiredCases(ids=tuple(ids), images=frozenset(images))
+    return RetiredCases(ids=tuple(ids), images=unused)
 
 
 async def is_alone(connection: AsyncConnection) -> bool:
