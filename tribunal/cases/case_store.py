@@ -46,7 +46,6 @@ from tribunal.store.group_commit import Group, GroupCommit
 from tribunal.store.tables import AdvisoryLock, api_keys, appeals, cases, events, replicas
 from tribunal.times import new_id
 
-_LET_GO = update(cases).where(MINE)
 _LOCK_QUEUE = text(f"SELECT pg_advisory_xact_lock({AdvisoryLock.QUEUE})")
 
 
@@ -246,7 +245,8 @@ class CaseStore:
 
     async def _let_go(self, connection: AsyncConnection, held: Held, values: JSON) -> bool:
         """Change the row of a case that ends here; return False if another replica has taken the case over."""
-        return bool((await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount)
+        changed = await connection.execute(update(cases).where(MINE), {**self.lease_of(held), **values})
+        return bool(changed.rowcount)
 
     async def _settle(self, connection: AsyncConnection, held: Held, spent: Spending | None) -> None:
         await settle(self._store, connection, held.key_id, held.reserved, spent)
@@ -351,11 +351,7 @@ class CaseStore:
     # Read
 
     async def case(self, case_id: str) -> JSON:
-        """Return a case as it lies in the store.
-
-        Raises:
-            Problem: there is none.
-        """
+        """Return the row of a case; raise Problem if there is none."""
         row = await self._store.fetch_row(select(cases).where(cases.c.id == case_id))
         if row is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
