@@ -101,7 +101,6 @@ def retry(
     With --release: take a running case from its process. A case of the service goes back to the queue; resume any
     other with tribunal review resume.
     """
-    from tribunal.cases.problem import Problem
     from tribunal.cases.retries import retry_case
 
     if release:
@@ -115,10 +114,7 @@ def retry(
         else:
             say(f"{case_id}: taken from {owner}")
         return
-    try:
-        row = run_in_store(database, lambda store: retry_case(store, case_id))
-    except Problem as problem:
-        raise BadInput(problem.message) from None
+    row = run_in_store(database, lambda store: retry_case(store, case_id))
     if as_json:
         say_json({"case": row["id"], "status": row["status"]})
     else:
