@@ -6,6 +6,7 @@ import asyncio
 import getpass
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from typer import Option
@@ -29,11 +30,6 @@ def epoch_seconds(when: datetime | None) -> float | None:
     return when.replace(tzinfo=UTC).timestamp() if when is not None else None
 
 
-def with_contents(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the filters of cases to a command's options; it is given their values as `contents`."""
-    return extend_options(command, "contents", _list_contents)
-
-
 def _list_contents(
     category: Annotated[str | None, Option(help="The verdict's, by its name; the models' while a case waits.")] = None,
     clause: Annotated[str | None, Option(metavar="ID", help="A clause that the outcome rests on.")] = None,
@@ -50,6 +46,10 @@ def _list_contents(
     text: Annotated[str | None, Option(metavar="WORDS", help="Words of the post.")] = None,
 ) -> dict[str, Any]:
     return locals()
+
+
+# Adds the filters of cases to a command's options. The command is given their values as `contents`.
+with_contents = partial(extend_options, parameter="contents", parse=_list_contents)
 
 
 def filter_from_options(kind: type[Filter], **given: object) -> Filter:

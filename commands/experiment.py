@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -220,9 +220,8 @@ def _plan_runs(
     return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)
 
 
-def _with_plan(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a plan to a command, which is given the plan as `planned`."""
-    return extend_options(command, "planned", _plan_runs)
+# Adds the options of a plan to a command, which is given the plan as `planned`.
+_with_plan = partial(extend_options, parameter="planned", parse=_plan_runs)
 
 
 @app.command("plan")

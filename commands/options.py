@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, get_args, get_type_hints
 
 from typer import Option
@@ -114,11 +115,6 @@ def extend_options(command: Callable[..., None], parameter: str, parse: Callable
     return with_options
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of the settings to a command, which gets their values as `settings`."""
-    return extend_options(command, "settings", _parse_options)
-
-
 def _option(name: str) -> Any:
     return Option(
         flag_of_setting(name),
@@ -214,3 +210,5 @@ def _option_parameters() -> list[inspect.Parameter]:
 
 
 _parse_options.__signature__ = inspect.Signature(_option_parameters())  # type: ignore[attr-defined]
+# Adds the options of the settings to a command, which is given their values as `settings`.
+with_settings = partial(extend_options, parameter="settings", parse=_parse_options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -33,11 +34,6 @@ SECTION = "Engine and limits"
 
 def _option(*names: str, **told: Any) -> Any:
     return Option(*names, show_default=False, rich_help_panel=SECTION, **told)
-
-
-def with_engine(command: Callable[..., None]) -> Callable[..., None]:
-    """Add these options to a command, which is given what they make as `carried`: fields of `RunOptions`."""
-    return extend_options(command, "carried", _parse_engine)
 
 
 def _parse_engine(
@@ -100,9 +96,8 @@ def _parse_engine(
     return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}
 
 
-def with_posts(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose a data set's posts; a command is given them as `posts`: fields of `Evaluation`."""
-    return extend_options(command, "posts", _parse_posts)
+# Adds these options to a command, which is given their result as `carried`: fields of `RunOptions`.
+with_engine = partial(extend_options, parameter="carried", parse=_parse_engine)
 
 
 def _parse_posts(
@@ -117,6 +112,10 @@ def _parse_posts(
         "columns": parse_pairs(columns, "columns", "ROLE=NAME", blank=True),
         "labels": parse_pairs(labels, "labels", "VALUE=LABEL"),
     }
+
+
+# Adds the options that choose a data set's posts. A command is given them as `posts`: fields of `Evaluation`.
+with_posts = partial(extend_options, parameter="posts", parse=_parse_posts)
 
 
 def parse_wait(given: str | None) -> WaitSettings:

@@ -117,7 +117,7 @@ class AppealFilters(api.PageQuery):
     result: AppealResult | None = Field(default=None, examples=["reversed"])
     """what was decided"""
     since: float | None = api.since_field("made")
-    until: float | None = api.until_field()
+    until: float | None = api.UNTIL
 
 
 class AppealPage(api.ResponseBody):

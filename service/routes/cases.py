@@ -158,7 +158,7 @@ class CaseFilters(case_search.ContentFilter, api.PageQuery):
     post_id: str | None = Field(default=None, max_length=200, examples=["t-1"])
     """what the post is called"""
     since: float | None = api.since_field("taken in")
-    until: float | None = api.until_field()
+    until: float | None = api.UNTIL
 
 
 class Cases(api.ResponseBody):

@@ -180,7 +180,7 @@ class AuditFilters(api.RequestBody):
     kind: Kind | None = Field(default=None, examples=["case.decided"])
     """only entries of this kind"""
     since: float | None = api.since_field("written")
-    until: float | None = api.until_field()
+    until: float | None = api.UNTIL
     after: int = Field(default=0, ge=0, le=2**53, examples=[200])
     """`next` of the page before"""
     limit: int = Field(default=200, ge=1, le=1000, examples=[200])

@@ -90,9 +90,7 @@ def since_field(what: str) -> Any:
     return Field(default=None, allow_inf_nan=False, description=said, examples=[1795330000.0])
 
 
-def until_field() -> Any:
-    """Return the field of a query that is the end of a time."""
-    return Field(default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0])
+UNTIL: Any = Field(default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0])
 
 
 def next_field(example: str) -> Any:
