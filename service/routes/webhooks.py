@@ -28,8 +28,7 @@ Events = Annotated[
 class WebhookRequest(api.RequestBody):
     """An endpoint to add."""
 
-    url: Url = Field(max_length=endpoints.MAX_URL)
-    """https, unless the operator allows http"""
+    url: Url = Field(max_length=endpoints.MAX_URL, description="https, unless the operator allows http")
     events: Events | None = Field(default=None, min_length=1)
     """none: all"""
     with_record: bool = False
