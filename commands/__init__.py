@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Exit, Option, Typer
 
 from tribunal.commands.command_group import Command, on_demand
 from tribunal.terminal import say
@@ -55,7 +55,7 @@ GROUPS = {
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
-app = typer.Typer(
+app = Typer(
     name="tribunal",
     cls=on_demand(GROUPS),
     help="Decides whether a social-media post is hate speech, and shows why.",
@@ -70,13 +70,13 @@ def _print_version(asked: bool) -> None:
         from tribunal import __version__
 
         say(f"tribunal {__version__}")
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     pass

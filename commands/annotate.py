@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.command_group import Sectioned
@@ -17,43 +17,39 @@ from tribunal.errors import BadInput
 from tribunal.shared_settings import Scheme
 from tribunal.terminal import say_json
 
-app = typer.Typer(
-    no_args_is_help=True, help="Have people label posts in Label Studio, as for H-VLI, and make a data set."
-)
+app = Typer(no_args_is_help=True, help="Have people label posts in Label Studio, as for H-VLI, and make a data set.")
 _SHOWN = 20  # posts that are named; --json names all
 
 Labelled = Annotated[
     list[Path],
-    typer.Argument(metavar="EXPORT…", help="What Label Studio exported, as JSON or JSON-MIN; of both stages, if any."),
+    Argument(metavar="EXPORT…", help="What Label Studio exported, as JSON or JSON-MIN; of both stages, if any."),
 ]
-Tasks = Annotated[Path, typer.Option(metavar="DIR", help="The folder that annotate export wrote.")]
+Tasks = Annotated[Path, Option(metavar="DIR", help="The folder that annotate export wrote.")]
 
 
 @with_posts
 def export(
-    data: Annotated[Path, typer.Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The annotation's folder, new or begun.")],
-    dataset: Annotated[str, typer.Option(help="The data set (docs/datasets.md).")] = "table",
+    data: Annotated[Path, Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
+    out: Annotated[Path, Option(metavar="DIR", help="The annotation's folder, new or begun.")],
+    dataset: Annotated[str, Option(help="The data set (docs/datasets.md).")] = "table",
     balance: Annotated[
-        str | None, typer.Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
+        str | None, Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
     ] = None,
     encoding: shared.Encoding = None,
-    annotators: Annotated[int, typer.Option(min=1, help="How many people label each post.")] = 3,
+    annotators: Annotated[int, Option(min=1, help="How many people label each post.")] = 3,
     policy: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="The policy of the categories, or a TOML file.",
             autocompletion=policy_names,
         ),
     ] = "h-vli",
-    scheme: Annotated[Scheme, typer.Option(help="Label by category, or only hate or not.")] = "fine",
-    inline_images: Annotated[
-        bool, typer.Option("--inline-images", help="Put images into the tasks, as data URIs.")
-    ] = False,
+    scheme: Annotated[Scheme, Option(help="Label by category, or only hate or not.")] = "fine",
+    inline_images: Annotated[bool, Option("--inline-images", help="Put images into the tasks, as data URIs.")] = False,
     image_prefix: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The prefix of a copied image's name. Default: local files."),
+        Option(metavar="TEXT", help="The prefix of a copied image's name. Default: local files."),
     ] = None,
     as_json: shared.AsJson = False,
     *,
@@ -104,7 +100,7 @@ app.command("export", cls=Sectioned, epilog=EPILOG)(export)
 def write_second_stage(
     exports: Labelled,
     tasks: Tasks,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A folder for the tasks of the second stage.")],
+    out: Annotated[Path, Option(metavar="DIR", help="A folder for the tasks of the second stage.")],
     as_json: shared.AsJson = False,
 ) -> None:
     """Write tasks for the posts that a further person should look at, with what the first annotators chose."""
@@ -125,14 +121,14 @@ def import_annotations(
     tasks: Tasks,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The data set: .jsonl, .csv or .parquet. Left out: none is written."),
+        Option(metavar="FILE", help="The data set: .jsonl, .csv or .parquet. Left out: none is written."),
     ] = None,
     keep: Annotated[
         str,
-        typer.Option(metavar="LEVEL,…", help="The levels of consensus that are kept; the paper's are the first three."),
+        Option(metavar="LEVEL,…", help="The levels of consensus that are kept; the paper's are the first three."),
     ] = "perfect,strong,weak,adjudicated",
     misaligned: Annotated[
-        bool, typer.Option("--misaligned", help="Keep posts that people gave another label than they came with.")
+        bool, Option("--misaligned", help="Keep posts that people gave another label than they came with.")
     ] = False,
     as_json: shared.AsJson = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
+from typer import Argument, Option
 
 from tribunal.commands.database import run_in_store
 from tribunal.commands.printing import print_template
@@ -23,42 +23,34 @@ Result = TypeVar("Result")
 
 
 def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Result]]) -> Result:
-    """Do something with the appeals of a database.
-
-    Raises:
-        BadInput: it can't be done.
-    """
+    """Run `work` on the appeals of a database, and return its result."""
     from tribunal.cases.outbox import Outbox
-    from tribunal.cases.problem import Problem
     from tribunal.service.replica.appeals import Appeals
 
-    try:
-        # Nobody appeals from here, so how long one may doesn't matter.
-        return run_in_store(database, lambda store: work(Appeals(store, Outbox(store), 0.0)))
-    except Problem as problem:
-        raise BadInput(problem.message) from None
+    # Nobody appeals from here, so the number of days in which one may doesn't matter.
+    return run_in_store(database, lambda store: work(Appeals(store, Outbox(store), 0.0)))
 
 
 def handle_appeals(
     appeal_id: Annotated[
-        str | None, typer.Argument(metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first.")
+        str | None, Argument(metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first.")
     ] = None,
     status: Annotated[
         str | None,
-        typer.Option(help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."),
+        Option(help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."),
     ] = None,
-    uphold: Annotated[bool, typer.Option("--uphold", help="Decide: the earlier decision remains.")] = False,
+    uphold: Annotated[bool, Option("--uphold", help="Decide: the earlier decision remains.")] = False,
     change: Annotated[
         str | None,
-        typer.Option(metavar="CATEGORY", help="Decide: another category of the case's policy, by name or number."),
+        Option(metavar="CATEGORY", help="Decide: another category of the case's policy, by name or number."),
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Order a new trial that is shown the appeal; a running replica holds it.")
+        bool, Option("--retry", help="Order a new trial that is shown the appeal; a running replica holds it.")
     ] = False,
     reviewer: Annotated[
-        str | None, typer.Option(help="Who decides; not the person who decided the case. Required to decide.")
+        str | None, Option(help="Who decides; not the person who decided the case. Required to decide.")
     ] = None,
-    note: Annotated[str, typer.Option(help="Why. Required with --change.")] = "",
+    note: Annotated[str, Option(help="Why. Required with --change.")] = "",
     clauses: Clauses = None,
     as_json: AsJson = False,
     database: Database = None,
@@ -76,8 +68,16 @@ def handle_appeals(
     elif not (reviewer := (reviewer or "").strip()):
         raise BadInput("review appeals: who decides? Give --reviewer NAME")
     else:
-        action = next(name for name, chosen in actions.items() if chosen)
-        _decide_appeal(appeal_id, action, f"{reviewer} (operator)", change, note, clauses, as_json, database)
+        action: Any = next(name for name, chosen in actions.items() if chosen)
+        decision: Any = {"category": change, "note": note, "clauses": clauses or ()}
+        by = f"{reviewer} (operator)"
+        row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, by, action, **decision))
+        if as_json:
+            say_json(row)
+        elif row["status"] == "decided":
+            say(f"{row['id']}: {row['result']}: {row['category']}")
+        else:
+            say(f"{row['id']}: a new trial is ordered: {row['trial_id']}; decide when it has ended")
 
 
 def _list_appeals(status: str | None, as_json: bool, database: str | None) -> None:
@@ -119,23 +119,3 @@ def _show_appeal(appeal_id: str, as_json: bool, database: str | None) -> None:
         say_json({**row, "trial": trial})
     else:
         print_template("appeal", row=row, trial=trial)
-
-
-def _decide_appeal(
-    appeal_id: str,
-    action: Any,
-    reviewer: str,
-    category: str | None,
-    note: str,
-    clauses: list[str] | None,
-    as_json: bool,
-    database: str | None,
-) -> None:
-    decision: Any = {"category": category, "note": note, "clauses": clauses or ()}
-    row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, reviewer, action, **decision))
-    if as_json:
-        say_json(row)
-    elif row["status"] == "decided":
-        say(f"{row['id']}: {row['result']}: {row['category']}")
-    else:
-        say(f"{row['id']}: a new trial is ordered: {row['trial_id']}; decide when it has ended")

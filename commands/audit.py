@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Exit, Option, Typer
 
 from tribunal.commands.database import epoch_seconds, run_in_store
 from tribunal.commands.printing import print_template
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
     from tribunal.store.engine import Store
 
-app = typer.Typer(help="Check and show the service's audit log.", no_args_is_help=True)
+app = Typer(help="Check and show the service's audit log.", no_args_is_help=True)
 
 
 @app.command("verify")
 def verify_log(
     head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="A head kept elsewhere: the log must still contain it.")
+        str | None, Option(metavar="HASH", help="A head kept elsewhere: the log must still contain it.")
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A run's results.jsonl: kept verdicts must be as the log tells."),
+        Option(metavar="FILE", help="A run's results.jsonl: kept verdicts must be as the log tells."),
     ] = None,
     database: Database = None,
 ) -> None:
@@ -40,8 +40,7 @@ def verify_log(
     Exit status 1: an entry is wrong, or a case, head or result isn't as the log tells. Of a run's results,
     those kept as cases (--keep) are compared.
     """
-    from tribunal.cases.record_audit import check_records
-    from tribunal.cases.result_audit import check_results
+    from tribunal.cases.record_audit import check_records, check_results
     from tribunal.store import audit as audit_log
 
     kept = head.strip().lower() if head is not None else None
@@ -67,7 +66,7 @@ def verify_log(
         return not wrong
 
     if not run_in_store(database, check):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _print_tally(records: RecordTally, noun: str) -> None:
@@ -84,10 +83,10 @@ def _print_tally(records: RecordTally, noun: str) -> None:
 @app.command("show")
 def show_entries(
     case: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only entries of this case, batch, key, webhook or message.")
+        str | None, Option(metavar="ID", help="Only entries of this case, batch, key, webhook or message.")
     ] = None,
     since: Annotated[
-        datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only entries from this time on (UTC).")
+        datetime | None, Option(metavar="DATE", formats=DATES, help="Only entries from this time on (UTC).")
     ] = None,
     as_json: JsonLines = False,
     database: Database = None,

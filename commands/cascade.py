@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import print_warning, read_price_table
@@ -16,7 +16,7 @@ from tribunal.terminal import print_table, say_json
 if TYPE_CHECKING:
     from tribunal.schema import JSON
 
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True,
     help="Plan cascades: cheap models decide what is clear to them, a court the rest, a person what is left.",
 )
@@ -39,34 +39,32 @@ def _group() -> None:
 def plan_cascade(
     folders: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="RUN...",
             help="The folders of one run to four over the same labelled posts: each is a stage that can be used.",
         ),
     ],
-    agreement: Annotated[float, typer.Option(help="At least this share of posts is decided as the gold.")] = 0.95,
-    level: Annotated[float, typer.Option(help="The confidence level of the promise.")] = 0.9,
+    agreement: Annotated[float, Option(help="At least this share of posts is decided as the gold.")] = 0.95,
+    level: Annotated[float, Option(help="The confidence level of the promise.")] = 0.9,
     of: Annotated[
         PromiseScope,
-        typer.Option(
+        Option(
             help="all: promise agreement of every post, also those left to people. models: of the posts that models "
             "decide."
         ),
     ] = PromiseScope.all,
     cost_person: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="COST",
             help="The cost of a post that a person decides, in the prices' unit. Default: the plan with the "
             "fewest posts for people, then with the cheapest models.",
         ),
     ] = None,
-    person_accuracy: Annotated[
-        float, typer.Option(metavar="SHARE", help="How often a person decides as the gold.")
-    ] = 1.0,
+    person_accuracy: Annotated[float, Option(metavar="SHARE", help="How often a person decides as the gold.")] = 1.0,
     one_threshold: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--one-threshold",
             help="One threshold a stage for both verdicts.",
         ),
@@ -100,7 +98,7 @@ def plan_cascade(
         print_template("cascade", part="end", result=result)
     if result["plan"] is None:
         print_template("cascade", aside=True, part="no plan", result=result)
-        raise typer.Exit(NO_PLAN)
+        raise Exit(NO_PLAN)
 
 
 def _print_table(result: JSON) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Exit, Option, Typer
 
 from tribunal.commands.database import (
     epoch_seconds,
@@ -33,24 +34,24 @@ if TYPE_CHECKING:
     from tribunal.cases.erasure import ErasureRequest, ErasureResult
     from tribunal.store.engine import Store
 
-app = typer.Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
-CaseId = Annotated[str, typer.Argument(metavar="CASE", help="The case's id, as the list shows it.")]
+app = Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
+CaseId = Annotated[str, Argument(metavar="CASE", help="The case's id, as the list shows it.")]
 
 
 @app.command("list")
 @with_contents
 def list_(
     since: Annotated[
-        datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in at or after, in UTC.")
+        datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in at or after, in UTC.")
     ] = None,
-    until: Annotated[datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
-    outcome: Annotated[str | None, typer.Option(help="verdict, refusal, failure or pending.")] = None,
-    policy: Annotated[str | None, typer.Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
-    via: Annotated[str | None, typer.Option(help="The way in: command, python, batch, service or studio.")] = None,
-    post: Annotated[str | None, typer.Option(metavar="ID", help="What the post is called.")] = None,
-    reviewer: Annotated[str | None, typer.Option(help="Who decided.")] = None,
-    after: Annotated[str | None, typer.Option(metavar="CASE", help="The last case of the page before.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
+    until: Annotated[datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
+    outcome: Annotated[str | None, Option(help="verdict, refusal, failure or pending.")] = None,
+    policy: Annotated[str | None, Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
+    via: Annotated[str | None, Option(help="The way in: command, python, batch, service or studio.")] = None,
+    post: Annotated[str | None, Option(metavar="ID", help="What the post is called.")] = None,
+    reviewer: Annotated[str | None, Option(help="Who decided.")] = None,
+    after: Annotated[str | None, Option(metavar="CASE", help="The last case of the page before.")] = None,
+    limit: Annotated[int, Option(min=1, max=10_000, help="How many.")] = 50,
     as_json: AsJson = False,
     database: Database = None,
     *,
@@ -90,7 +91,7 @@ def list_(
 def retry(
     case_id: CaseId,
     release: Annotated[
-        bool, typer.Option("--release", help="The process that tries the case is gone, or its clock is ahead.")
+        bool, Option("--release", help="The process that tries the case is gone, or its clock is ahead.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -100,7 +101,6 @@ def retry(
     With --release: take a running case from its process. A case of the service goes back to the queue; resume any
     other with tribunal review resume.
     """
-    from tribunal.cases.problem import Problem
     from tribunal.cases.retries import retry_case
 
     if release:
@@ -114,10 +114,7 @@ def retry(
         else:
             say(f"{case_id}: taken from {owner}")
         return
-    try:
-        row = run_in_store(database, lambda store: retry_case(store, case_id))
-    except Problem as problem:
-        raise BadInput(problem.message) from None
+    row = run_in_store(database, lambda store: retry_case(store, case_id))
     if as_json:
         say_json({"case": row["id"], "status": row["status"]})
     else:
@@ -129,7 +126,7 @@ def show(
     case_id: CaseId,
     text: Annotated[
         bool,
-        typer.Option("--text", help="CASE is the hash of a policy, of prompts or of a protocol: print its text."),
+        Option("--text", help="CASE is the hash of a policy, of prompts or of a protocol: print its text."),
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -138,7 +135,14 @@ def show(
     from tribunal.cases.case_search import load_case
 
     if text:
-        _print_stored_text(case_id, database)
+        from tribunal.cases.record_rows import text_of
+
+        stored_text = run_in_store(database, lambda store: text_of(store, case_id))
+        if stored_text is None:
+            raise BadInput(
+                f"--text: {case_id[:80]!r}: no text is kept under this hash; tribunal cases show CASE names them"
+            )
+        say(stored_text, lines=True)
         return
     row = run_in_store(database, lambda store: load_case(store, case_id))
     if as_json:
@@ -156,37 +160,26 @@ def show(
     say("tribunal cases show HASH --text prints a policy, the prompts or a protocol in full", aside=True)
 
 
-def _print_stored_text(sha: str, database: str | None) -> None:
-    from tribunal.cases.record_rows import text_of
-
-    stored_text = run_in_store(database, lambda store: text_of(store, sha))
-    if stored_text is None:
-        raise BadInput(f"--text: {sha[:80]!r}: no text is kept under this hash; tribunal cases show CASE names them")
-    say(stored_text, lines=True)
-
-
 @app.command("export")
 def export(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
+    out: Annotated[Path, Option(metavar="FILE", help="The file to write.")],
     form: Annotated[
         str | None,
-        typer.Option(
-            "--to", "--format", metavar="FORMAT", help="parquet, jsonl or csv. Default: by the suffix of FILE."
-        ),
+        Option("--to", "--format", metavar="FORMAT", help="parquet, jsonl or csv. Default: by the suffix of FILE."),
     ] = None,
     since: Annotated[
         datetime | None,
-        typer.Option(metavar="DATE", formats=DATES, help="Only cases that ended from this time on (UTC)."),
+        Option(metavar="DATE", formats=DATES, help="Only cases that ended from this time on (UTC)."),
     ] = None,
     until: Annotated[
         datetime | None,
-        typer.Option(metavar="DATE", formats=DATES, help="Only cases that ended before (UTC)."),
+        Option(metavar="DATE", formats=DATES, help="Only cases that ended before (UTC)."),
     ] = None,
     posts: Annotated[
-        bool, typer.Option("--posts", help="Add the words and the images of the posts, if they are kept.")
+        bool, Option("--posts", help="Add the words and the images of the posts, if they are kept.")
     ] = False,
     records: Annotated[
-        bool, typer.Option("--records", help="Add each whole record, as JSON; it may quote the post.")
+        bool, Option("--records", help="Add each whole record, as JSON; it may quote the post.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -217,22 +210,27 @@ def export(
 
 @app.command("forget")
 def forget(
-    post: Annotated[str | None, typer.Option(metavar="ID", help="Every case of the post with this id.")] = None,
-    case: Annotated[str | None, typer.Option(metavar="ID", help="This case.")] = None,
+    post: Annotated[str | None, Option(metavar="ID", help="Every case of the post with this id.")] = None,
+    case: Annotated[str | None, Option(metavar="ID", help="This case.")] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h.")
+        str | None, Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the cases.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only count the cases.")] = False,
     yes: Yes = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")] = False,
     database: Database = None,
 ) -> None:
     """Erase the words and images of cases. What was decided stays, and so does the audit log."""
-    from tribunal.cases.erasure import count_erasable
+    from tribunal.cases.erasure import ErasureRequest, count_erasable
+    from tribunal.times import seconds_of
 
-    chosen = _chosen_cases(post, case, older_than)
+    if sum(each is not None for each in (post, case, older_than)) != 1:
+        raise BadInput("forget: give one of --post, --case and --older-than")
+    try:
+        age = None if older_than is None else seconds_of(older_than)
+    except ValueError as error:
+        raise BadInput(f"older-than: {error}") from error
+    chosen = ErasureRequest(post=post, case=case, older_than=age)
     meant = run_in_docket(database, lambda docket: count_erasable(docket.store, chosen))
     cases = count_noun(meant.cases, "case")
     if not (dry_run or yes):
@@ -253,20 +251,7 @@ def forget(
             "restart that process",
             aside=True,
         )
-        raise typer.Exit(1)
-
-
-def _chosen_cases(post: str | None, case: str | None, older_than: str | None) -> ErasureRequest:
-    from tribunal.cases.erasure import ErasureRequest
-    from tribunal.times import seconds_of
-
-    if sum(each is not None for each in (post, case, older_than)) != 1:
-        raise BadInput("forget: give one of --post, --case and --older-than")
-    try:
-        age = None if older_than is None else seconds_of(older_than)
-    except ValueError as error:
-        raise BadInput(f"older-than: {error}") from error
-    return ErasureRequest(post=post, case=case, older_than=age)
+        raise Exit(1)
 
 
 async def _erase(docket: Docket, chosen: ErasureRequest) -> tuple[ErasureResult, bool]:

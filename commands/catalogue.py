@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
 from tribunal.commands.completing import graph_names
 from tribunal.commands.options import flag_of_setting
@@ -16,7 +16,7 @@ from tribunal.terminal import print_table, say
 def graphs(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="The graphs. Default: all.", autocompletion=graph_names),
+        Argument(metavar="[NAME]...", help="The graphs. Default: all.", autocompletion=graph_names),
     ] = None,
 ) -> None:
     """Draw graphs as Mermaid text, subgraphs included; of a graph that you name, also list the settings."""
@@ -32,12 +32,12 @@ def graphs(
             print_table(("setting", "default", "what it does"), rows)
 
 
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True,
     help="Prompts: what every role is told. Your own folder replaces them: --prompts FOLDER.",
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of prompts.")]
+Folder = Annotated[Path, Argument(metavar="FOLDER", help="A folder of prompts.")]
 
 
 def _list_prompts() -> None:
@@ -52,9 +52,7 @@ def _list_prompts() -> None:
 
 @app.command("show")
 def show_prompt(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Such as arcade/judge. Without it: a list.")
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="Such as arcade/judge. Without it: a list.")] = None,
 ) -> None:
     """List the prompts, or print the file of one."""
     from tribunal.prompts.catalogue import find_prompt
@@ -76,14 +74,12 @@ def export_prompts(folder: Folder) -> None:
 
 @app.command("import")
 def import_prompts(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="h-vli or predict.")],
-    clone: Annotated[Path, typer.Argument(metavar="FOLDER", help="Your clone of the published repository.")],
+    source: Annotated[str, Argument(metavar="SOURCE", help="h-vli or predict.")],
+    clone: Annotated[Path, Argument(metavar="FOLDER", help="Your clone of the published repository.")],
     to: Annotated[
-        Path | None, typer.Argument(metavar="[TO]", help="The new folder. Default: SOURCE-prompts.", show_default=False)
+        Path | None, Argument(metavar="[TO]", help="The new folder. Default: SOURCE-prompts.", show_default=False)
     ] = None,
-    scheme: Annotated[
-        Scheme, typer.Option(help="Of h-vli: its prompts for the categories, or for two labels.")
-    ] = "fine",
+    scheme: Annotated[Scheme, Option(help="Of h-vli: its prompts for the categories, or for two labels.")] = "fine",
 ) -> None:
     """Make a prompt set from the prompts of a published repository, read from your clone. No code of it is run."""
     from tribunal.prompts.published.importing import import_prompts as make_set
@@ -101,7 +97,7 @@ def check_prompts(
     folder: Folder,
     graph: Annotated[
         str,
-        typer.Option(help="An installed system, whose prompts the folder may hold too.", autocompletion=graph_names),
+        Option(help="An installed system, whose prompts the folder may hold too.", autocompletion=graph_names),
     ] = "",
 ) -> None:
     """Check a folder of prompts as a run does, and say which of ours it changes."""

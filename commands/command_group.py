@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
+from typer import Exit, Typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
@@ -128,7 +129,7 @@ class Command(NamedTuple):
     """A sub-command's place; each part is written as `file:name` in this folder.
 
     Args:
-        place: its function, or the `typer.Typer` of a group.
+        place: its function, or the `Typer` of a group.
         cls: the class that it is made of, where that isn't typer's.
         epilog: what its help ends with.
         extra: the extra of our package that it needs, or None if the core has all of it.
@@ -186,9 +187,9 @@ def _first_sentence(command: Any) -> str:
 
 def _make_command(name: str, declared: Command) -> Any:
     """Make a command as the only one of an app of its own."""
-    alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     found = _import_part(declared.place)
-    if isinstance(found, typer.Typer):
+    if isinstance(found, Typer):
         alone.add_typer(found, name=name)
     else:
         alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(found)
@@ -216,7 +217,7 @@ def _tell_damaged_rows(callback: Any) -> Any:
         with database_problems(shown_address(given.get("database")), "what is kept there"):
             try:
                 return callback(**given)
-            except (typer.Exit, typer.Abort) as ending:
+            except (Exit, typer.Abort) as ending:
                 ended = ending
         raise ended
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
@@ -38,21 +38,21 @@ _SHOWN = 50  # changed verdicts that are printed for each entry
 @with_posts
 def compare(
     setups: Annotated[
-        Path | None, typer.Argument(metavar="[SETUPS.toml]", help="What is compared (docs/compare.md).")
+        Path | None, Argument(metavar="[SETUPS.toml]", help="What is compared (docs/compare.md).")
     ] = None,
     on: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH", help="The posts: a table, or with --dataset a data set's files."),
+        Option(metavar="PATH", help="The posts: a table, or with --dataset a data set's files."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")
-    ] = Path("compared"),
+    out: Annotated[Path, Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")] = Path(
+        "compared"
+    ),
     dataset: Annotated[
-        str, typer.Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
+        str, Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
     ] = "table",
     prompts: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             click_type=TyperPath(),
             help="Compare a prompt set: a folder, or shipped. Give it again for each.",
@@ -61,25 +61,25 @@ def compare(
     encoding: shared.Encoding = None,
     log: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Compare what another system did: CSV, TSV, JSONL, JSON or Parquet."),
+        Option(metavar="FILE", help="Compare what another system did: CSV, TSV, JSONL, JSON or Parquet."),
     ] = None,
     log_column: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="ROLE=NAME",
             help="The log's column of id, text, score or removed, or a path into an object (score=TOXICITY.value).",
         ),
     ] = None,
     their_threshold: Annotated[
-        float | None, typer.Option(help="The log's posts of this score or more were removed. Default: column removed.")
+        float | None, Option(help="The log's posts of this score or more were removed. Default: column removed.")
     ] = None,
     removed_as: Annotated[
         list[str] | None,
-        typer.Option(metavar="VALUE", help="A value of the column removed that means removed; may be given again."),
+        Option(metavar="VALUE", help="A value of the column removed that means removed; may be given again."),
     ] = None,
     decisions: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR|FILE",
             help="Run nothing: compare --log with a run's folder or tribunal batch's table. Default without --on: the "
             "database's cases.",
@@ -87,15 +87,15 @@ def compare(
     ] = None,
     graph: Annotated[
         str | None,
-        typer.Option(help="The graph of entries that name none. Default: tribunal.", autocompletion=graph_names),
+        Option(help="The graph of entries that name none. Default: tribunal.", autocompletion=graph_names),
     ] = None,
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="The model of entries that name none.")] = None,
+    model: Annotated[str | None, Option(metavar="MODEL", help="The model of entries that name none.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of every run; may be given again."),
+        Option("--set", metavar="NAME=VALUE", help="A setting of every run; may be given again."),
     ] = None,
     final: Annotated[
-        bool, typer.Option("--final", help="Compare prompts on a test split. Every look is counted, in run.json too.")
+        bool, Option("--final", help="Compare prompts on a test split. Every look is counted, in run.json too.")
     ] = False,
     repeats: shared.Repeats = None,
     cluster: shared.Cluster = None,

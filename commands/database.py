@@ -6,9 +6,10 @@ import asyncio
 import getpass
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
+from typer import Option
 
 from tribunal.commands.options import extend_options
 from tribunal.errors import BadInput
@@ -29,31 +30,26 @@ def epoch_seconds(when: datetime | None) -> float | None:
     return when.replace(tzinfo=UTC).timestamp() if when is not None else None
 
 
-def with_contents(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the filters of cases to a command's options; it is given their values as `contents`."""
-    return extend_options(command, "contents", _list_contents)
-
-
 def _list_contents(
-    category: Annotated[
-        str | None, typer.Option(help="The verdict's, by its name; the models' while a case waits.")
-    ] = None,
-    clause: Annotated[str | None, typer.Option(metavar="ID", help="A clause that the outcome rests on.")] = None,
-    severity: Annotated[
-        str | None, typer.Option(help="The highest of its clauses: low, medium, high or critical.")
-    ] = None,
-    image: Annotated[str | None, typer.Option(help="Posts with or without an image: with, without.")] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="Of the post.")] = None,
-    older: Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="Older than so many hours.")] = None,
-    younger: Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="Younger than so many hours.")] = None,
-    surer: Annotated[float | None, typer.Option(min=0, max=1, help="At least so confident.")] = None,
-    less_sure: Annotated[float | None, typer.Option(min=0, max=1, help="At most so confident.")] = None,
+    category: Annotated[str | None, Option(help="The verdict's, by its name; the models' while a case waits.")] = None,
+    clause: Annotated[str | None, Option(metavar="ID", help="A clause that the outcome rests on.")] = None,
+    severity: Annotated[str | None, Option(help="The highest of its clauses: low, medium, high or critical.")] = None,
+    image: Annotated[str | None, Option(help="Posts with or without an image: with, without.")] = None,
+    language: Annotated[str | None, Option(metavar="CODE", help="Of the post.")] = None,
+    older: Annotated[float | None, Option(min=0, metavar="HOURS", help="Older than so many hours.")] = None,
+    younger: Annotated[float | None, Option(min=0, metavar="HOURS", help="Younger than so many hours.")] = None,
+    surer: Annotated[float | None, Option(min=0, max=1, help="At least so confident.")] = None,
+    less_sure: Annotated[float | None, Option(min=0, max=1, help="At most so confident.")] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="CASE", help="Cases to review with this case's text, image and policy.")
+        str | None, Option(metavar="CASE", help="Cases to review with this case's text, image and policy.")
     ] = None,
-    text: Annotated[str | None, typer.Option(metavar="WORDS", help="Words of the post.")] = None,
+    text: Annotated[str | None, Option(metavar="WORDS", help="Words of the post.")] = None,
 ) -> dict[str, Any]:
     return locals()
+
+
+# Adds the filters of cases to a command's options. The command is given their values as `contents`.
+with_contents = partial(extend_options, parameter="contents", parse=_list_contents)
 
 
 def filter_from_options(kind: type[Filter], **given: object) -> Filter:

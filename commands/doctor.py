@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
-import typer
+from typer import Exit, Option
 
-from tribunal.commands.exam import TakenExam, print_exam, take_exam
 from tribunal.commands.options import parse_settings
+from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import AsJson
 from tribunal.errors import BadInput
 from tribunal.terminal import say_json, screen
@@ -20,8 +22,11 @@ from tribunal.text import count_noun, parse_json, scrub
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tribunal.cases.model_exam import Exam
+    from tribunal.context import Context
     from tribunal.models.exam_results import ExamResult
     from tribunal.models.providers import ModelName
+    from tribunal.models.server_slots import ServerSlots
     from tribunal.schema import JSON
 
 _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗", "red")}
@@ -29,10 +34,10 @@ _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗"
 
 def doctor(
     as_json: AsJson = False,
-    offline: Annotated[bool, typer.Option(help="Ask no server whether it answers.")] = False,
+    offline: Annotated[bool, Option(help="Ask no server whether it answers.")] = False,
     examine: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--try",
             help="Examine the model by ten plain posts, about 8,000 tokens. To pass, it tells hate apart, quotes the "
             "post and gives the right form, each in 9 of 10. Verdicts of a model that failed say so until it passes.",
@@ -40,11 +45,11 @@ def doctor(
     ] = False,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL."),
+        Option(metavar="MODEL", help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL."),
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="With --try: a setting of its calls: extra_body, prompts, max_output_tokens, timeout or attempts. May "
@@ -64,22 +69,18 @@ def doctor(
     if as_json:
         say_json({"checks": [each._asdict() for each in checks], "exams": [each.as_json() for each in exams]})
     else:
-        _print_checks(checks)
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("", "what", "found", box=None, pad_edge=False)
+        for check in checks:
+            mark, colour = _MARKS[check.state]
+            table.add_row(Text(mark, style=colour), check.what, check.found)
+        screen().print(table)
         for each in exams:
             print_exam(each)
     if any(each.in_force and each.state == "broken" for each in checks):
-        raise typer.Exit(1)
-
-
-def _print_checks(checks: list[Check]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("", "what", "found", box=None, pad_edge=False)
-    for check in checks:
-        mark, colour = _MARKS[check.state]
-        table.add_row(Text(mark, style=colour), check.what, check.found)
-    screen().print(table)
+        raise Exit(1)
 
 
 class Check(NamedTuple):
@@ -189,19 +190,14 @@ async def _examine_models(
         try:
             exams.append(await take_exam(str(model), settings, held))
             checks.append(_check_exam(exams[-1].exam.result))
-            checks += _check_learnt(model, held)
+            from tribunal.models.ladder import learnt_of
+            from tribunal.models.registry import provider_of
+
+            lines = learnt_of(str(model), provider_of(model).base_url(held), model.number).describe()
+            checks += [Check(f"learnt of {model}", "ok", "; ".join(lines))] if lines else []
         except ModelError as error:
             checks.append(Check(f"exam of {model}", "broken", f"not finished: {error}", in_force=True))
     return checks, exams
-
-
-def _check_learnt(model: ModelName, held: dict[str, str]) -> list[Check]:
-    """Return a check that lists the request parts that the model's server refused in its exam; none if it took all."""
-    from tribunal.models.ladder import learnt_of
-    from tribunal.models.registry import provider_of
-
-    lines = learnt_of(str(model), provider_of(model).base_url(held), model.number).describe()
-    return [Check(f"learnt of {model}", "ok", "; ".join(lines))] if lines else []
 
 
 def _check_exam(result: ExamResult) -> Check:
@@ -276,3 +272,94 @@ def _check_folder(folder: Path) -> Check:
     return Check(
         "data folder", "broken", f"{folder} can't be written; set TRIBUNAL_DATA to one that can", in_force=True
     )
+
+
+# The exam of `tribunal doctor --try`: asked, printed, and what its figures advise
+
+# Tokens of a slot that a debate fits into: the rehearsal model's short one asks with 2,700, and models speak longer.
+DEBATE_TOKENS = 8_192
+
+
+class Advice(NamedTuple):
+    """A setting to give a run, and why."""
+
+    setting: str
+    why: str
+
+
+class TakenExam(NamedTuple):
+    """An exam, what the server says of its slots, and what to set."""
+
+    exam: Exam
+    slots: ServerSlots | None
+    advice: tuple[Advice, ...]
+
+    def as_json(self) -> JSON:
+        """Return it for `--json`."""
+        result, slots = self.exam.result, self.slots
+        return {
+            **result.dump(),
+            "passed": result.has_passed,
+            "tokens_per_second": round(self.exam.tokens_per_second, 1),
+            "slots": slots.total_slots if slots else None,
+            "context": slots.context if slots else None,
+            "faults": self.exam.faults,
+            "warnings": self.exam.warnings,
+            "advice": [each._asdict() for each in self.advice],
+        }
+
+
+async def take_exam(model: str, settings: dict[str, Any], environment: Mapping[str, str]) -> TakenExam:
+    """Say what an exam costs, examine a model, and keep the result, but for the rehearsal model's.
+
+    Raises:
+        BadInput, ModelError: as `examine_model`.
+    """
+    from tribunal.calls import REHEARSAL
+    from tribunal.cases.model_exam import ABOUT_TOKENS, examine_model
+    from tribunal.context import context_from
+    from tribunal.environment import data_folder
+    from tribunal.models.exam_results import POSTS, keep_exam_results
+    from tribunal.models.registry import model_names, provider_of
+    from tribunal.models.server_slots import read_server_slots
+
+    print_template("exam", aside=True, part="cost", model=model, posts=POSTS, tokens=ABOUT_TOKENS)
+    exam = await examine_model(model, settings)
+    if model != REHEARSAL:
+        keep_exam_results(data_folder(environment), [exam.result])
+    provider = provider_of(model_names(model, "model")[0])
+    slots = await read_server_slots(provider, environment)
+    own_server = provider.address_setting(environment) is not None or (provider.takes_no_key and model != REHEARSAL)
+    return TakenExam(exam, slots, advise(exam, slots, context_from(settings), own_server=own_server))
+
+
+def print_exam(taken: TakenExam) -> None:
+    """Print what an exam came to, and what to set."""
+    from tribunal.models.exam_results import CRITERION, POSTS
+
+    print_template("exam", part="result", posts=POSTS, criterion=CRITERION, **taken._asdict())
+
+
+def advise(exam: Exam, slots: ServerSlots | None, context: Context, *, own_server: bool) -> tuple[Advice, ...]:
+    """Return what to set, by what the exam and the server have shown. A provider's own servers need nothing set."""
+    advice = list[Advice]()
+    if not own_server:
+        return ()
+    if slots:
+        advice.append(Advice(f"--concurrency {slots.total_slots}", "the server answers so many requests at a time"))
+    else:
+        advice.append(Advice("--concurrency 1", "the server doesn't say how many requests it answers at a time"))
+    longest = context.max_output_tokens
+    if slots and slots.context < DEBATE_TOKENS:
+        why = f"a slot has {slots.context:,}; a debate takes up to {DEBATE_TOKENS:,}, prompt and answer"
+        advice.append(Advice(f"the server's context to {DEBATE_TOKENS:,} tokens a slot", why))
+    if slots and (room := max(256, slots.context // 4)) < longest:
+        advice.append(Advice(f"--set max_output_tokens={room}", "the rest of the slot is for the prompt"))
+        longest = room
+    speed = exam.tokens_per_second
+    if speed and longest / speed > context.timeout:
+        seconds = math.ceil(longest / speed / 60) * 60
+        advice.append(
+            Advice(f"--set timeout={seconds}", f"an answer of {longest:,} tokens takes so long at this speed")
+        )
+    return tuple(advice)

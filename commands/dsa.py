@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Exit, Option, Typer
 
 from tribunal.commands.database import epoch_seconds, run_in_store
 from tribunal.commands.errors import report_write_errors
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
     from tribunal.store.engine import Store
 
-app = typer.Typer(
+app = Typer(
     help="Statements of reasons (DSA, article 17) and the transparency report.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 To = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--to",
         metavar="URL",
         help="The register's /statements, such as https://transparency.dsa.ec.europa.eu/api/v1/statements. The token "
         "is read from TRIBUNAL_DSA_TOKEN.",
     ),
 ]
-Attempts = Annotated[int, typer.Option(min=1, max=100, help="How often a batch is tried if the register is busy.")]
+Attempts = Annotated[int, Option(min=1, max=100, help="How often a batch is tried if the register is busy.")]
 TOKEN = "TRIBUNAL_DSA_TOKEN"  # noqa: S105  # where it is read from
 
 
@@ -47,21 +47,21 @@ def _print_example_mapping(asked: bool) -> None:
         from tribunal.notices.mapping import example_mapping
 
         say(example_mapping().rstrip(), lines=True)
-        raise typer.Exit
+        raise Exit
 
 
 @app.command("statements")
 def write_statements(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the batches, of 100 statements at most.")],
+    out: Annotated[Path, Option(metavar="FOLDER", help="The folder of the batches, of 100 statements at most.")],
     since: Since = None,
     until: Until = None,
     mapping: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What the platform did, by category. See --example-mapping."),
+        Option(metavar="FILE", help="What the platform did, by category. See --example-mapping."),
     ] = None,
     example_mapping: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--example-mapping",
             callback=_print_example_mapping,
             is_eager=True,
@@ -70,17 +70,17 @@ def write_statements(
     ] = False,
     visibility: Annotated[
         list[str] | None,
-        typer.Option(metavar="VALUE", help="decision_visibility, such as CONTENT_REMOVED; may be given again."),
+        Option(metavar="VALUE", help="decision_visibility, such as CONTENT_REMOVED; may be given again."),
     ] = None,
     field: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Any other field of the mapping, for all cases; may be given again."),
+        Option(metavar="NAME=VALUE", help="Any other field of the mapping, for all cases; may be given again."),
     ] = None,
     explanations: Annotated[
         bool,
-        typer.Option("--explanations", help="Include the model's reasons, without quotations. Check them."),
+        Option("--explanations", help="Include the model's reasons, without quotations. Check them."),
     ] = False,
-    send: Annotated[bool, typer.Option("--send", help="Send them, and earlier ones that were not sent.")] = False,
+    send: Annotated[bool, Option("--send", help="Send them, and earlier ones that were not sent.")] = False,
     to: To = None,
     attempts: Attempts = 6,
     as_json: AsJson = False,
@@ -120,9 +120,9 @@ def send_(to: To = None, attempts: Attempts = 6, as_json: AsJson = False, databa
 @app.command("list")
 def list_(
     status: Annotated[
-        str | None, typer.Option(help="Only those that are made, sent, known (there before) or refused.")
+        str | None, Option(help="Only those that are made, sent, known (there before) or refused.")
     ] = None,
-    case: Annotated[str | None, typer.Option(metavar="ID", help="Only that of this case.")] = None,
+    case: Annotated[str | None, Option(metavar="ID", help="Only that of this case.")] = None,
     as_json: JsonLines = False,
     database: Database = None,
 ) -> None:
@@ -189,23 +189,21 @@ def _end_with(made: StatementsMade | None, ended: Counter[str] | None, *, as_jso
     else:
         print_template("dsa", result=result)
         print_template("dsa_left_out", aside=True, reasons=result.get("left_out", {}))
-    raise typer.Exit(1 if result.get("refused") else 0)
+    raise Exit(1 if result.get("refused") else 0)
 
 
 @app.command("report")
 def report_transparency(
-    begin: Annotated[datetime, typer.Option("--from", metavar="DATE", formats=DATES, help="Start (UTC).")],
+    begin: Annotated[datetime, Option("--from", metavar="DATE", formats=DATES, help="Start (UTC).")],
     end: Annotated[
         datetime,
-        typer.Option("--to", metavar="DATE", formats=DATES, help="End (UTC), exclusive."),
+        Option("--to", metavar="DATE", formats=DATES, help="End (UTC), exclusive."),
     ],
-    form: Annotated[str, typer.Option("--format", help="html, markdown, json or csv.")] = "markdown",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The file to write. Default: print the report.")
-    ] = None,
+    form: Annotated[str, Option("--format", help="html, markdown, json or csv.")] = "markdown",
+    out: Annotated[Path | None, Option(metavar="FILE", help="The file to write. Default: print the report.")] = None,
     suppress_below: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=2, metavar="NUMBER", help="Leave out counts by category and language that are above 0 and below this."
         ),
     ] = None,

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
+from typer import Exit
 
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, TribunalError
 from tribunal.terminal import say
 from tribunal.text import one_line
 
@@ -19,18 +20,14 @@ INTERRUPTED = 130
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn a `BadInput` into one line on standard error and exit status 2, and Ctrl-C into status 130."""
+    """Turn an error of ours into one line on standard error and exit status 2, and Ctrl-C into status 130."""
     try:
         yield
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except Exception as error:
-        from tribunal.errors import TribunalError
-
-        if not isinstance(error, TribunalError):
-            raise
+        raise Exit(INTERRUPTED) from None
+    except TribunalError as error:
         say(f"tribunal: error: {one_line(str(error))}", aside=True)
-        raise typer.Exit(BAD_INPUT) from None
+        raise Exit(BAD_INPUT) from None
 
 
 def ask_to_go_on(command: str, *, yes: bool) -> None:

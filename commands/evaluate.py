@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 def evaluate(
     data: Annotated[
         list[str],
-        typer.Option(
+        Option(
             metavar="PATH",
             help="The data set's files, by path or URL (s3://, hf://, https://, …); of several sets, NAME=PATH for "
             "each.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder, new or begun.")],
+    out: Annotated[Path, Option(metavar="DIR", help="The run's folder, new or begun.")],
     dataset: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The data set: h-vli, fhm, sbic, …, or table (docs/datasets.md); several, joined by +. Default: the "
             "protocol's.",
             autocompletion=dataset_names,
@@ -54,14 +54,14 @@ def evaluate(
     ] = None,
     graph: Annotated[
         str | None,
-        typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
+        Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
     ] = None,
     in_order: Annotated[
-        bool, typer.Option("--in-order", help="Take the posts in the order of their files, unshuffled.")
+        bool, Option("--in-order", help="Take the posts in the order of their files, unshuffled.")
     ] = False,
     extras: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--extras/--no-extras",
             show_default=False,
             help="Show what a set has beside a post: the title over a comment (kold), the words read in an image "
@@ -70,7 +70,7 @@ def evaluate(
     ] = None,
     balance: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FIELD,…",
             help="pattern: an equal quota of each SMI pattern. label, or a field of the set such as implicit: "
             "--samples posts of each value; of several, of each combination.",
@@ -78,7 +78,7 @@ def evaluate(
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME[/CONDITION]",
             autocompletion=protocol_names,
             help="Take the posts and settings of a paper's table (tribunal experiment show). paper: the table in which "
@@ -90,7 +90,7 @@ def evaluate(
     in_flight: shared.InFlight = 16,
     retry: shared.Retry = None,
     budget_from: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Give each post the tokens that another run spent on it.")
+        Path | None, Option(metavar="DIR", help="Give each post the tokens that another run spent on it.")
     ] = None,
     prices: shared.PriceTable = None,
     keep_text: shared.KeepTexts = False,
@@ -140,7 +140,7 @@ _PLACE = TyperPath()  # a shell completes it as one
 def batch(
     posts: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="IN",
             click_type=_PLACE,
             help="CSV, TSV, JSONL or Parquet: a file or a folder of them, by its path or URL (s3://, …).",
@@ -148,7 +148,7 @@ def batch(
     ],
     out: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="OUT",
             click_type=_PLACE,
             help="A path or URL, by its suffix: .jsonl (full records), .csv, .tsv, .parquet; or a folder, ending in "
@@ -158,7 +158,7 @@ def batch(
     graph: Graph = "tribunal",
     columns: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="ROLE=NAME",
             help="The column of text, id, image (image= : judge by text alone), language, earlier, author (of which a "
             "kept case has a hash).",
@@ -170,7 +170,7 @@ def batch(
     prices: shared.PriceTable = None,
     run_folder: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Where results lie as they come. Default: OUT.run; of a URL, one named at the end.",
         ),

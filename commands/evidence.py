@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
+from typer import Argument, Option
 
 from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import AsJson
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 File = Annotated[
     Path | None,
-    typer.Option("--archive", metavar="FILE", help="The archive file. Default: the one in the data folder."),
+    Option("--archive", metavar="FILE", help="The archive file. Default: the one in the data folder."),
 ]
 Result = TypeVar("Result")
 
@@ -31,9 +31,7 @@ LATEST = "latest"
 def evidence(
     post: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[POST]", help="The id of a post or of a run, or latest. Without it: a list of the runs."
-        ),
+        Argument(metavar="[POST]", help="The id of a post or of a run, or latest. Without it: a list of the runs."),
     ] = None,
     archive: File = None,
     as_json: AsJson = False,

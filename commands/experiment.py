@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import typer
+from typer import Argument, Option, Typer
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.completing import experiment_names
@@ -33,25 +33,14 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
 
 TableFormat = Literal["latex", "markdown", "csv"]
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True,
     help="The tables of the papers, and your own, each as one command: planned, run, and written with the paper's "
     "figures beside.",
 )
-_NAME = typer.Argument(
+_NAME = Argument(
     metavar="NAME", help="Such as arcade-table3, or FILE.toml of your own.", autocompletion=experiment_names
 )
-
-
-def _list_experiments(as_json: bool) -> None:
-    """Print the experiments: table, data sets, number of runs, and the parts that are missing here."""
-    from tribunal.eval.protocols.protocol import load_protocols
-
-    rows = [_experiment_as_json(name) for name in load_protocols()]
-    if as_json:
-        say_json(rows)
-    else:
-        print_template("experiment_list", experiments=rows)
 
 
 def _experiment_as_json(name: str) -> JSON:
@@ -73,7 +62,7 @@ def _experiment_as_json(name: str) -> JSON:
 def show(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[NAME|FOLDER]",
             help="An experiment, a file of your own, or with --to the folder of a run experiment. Without it: a list.",
             autocompletion=experiment_names,
@@ -81,10 +70,10 @@ def show(
     ] = None,
     to: Annotated[
         TableFormat | None,
-        typer.Option("--to", help="Write the table of FOLDER, finished or not: LaTeX for booktabs, Markdown, or CSV."),
+        Option("--to", help="Write the table of FOLDER, finished or not: LaTeX for booktabs, Markdown, or CSV."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="With --to: the file. Default: print it.")
+        Path | None, Option("--output", metavar="FILE", help="With --to: the file. Default: print it.")
     ] = None,
     as_json: shared.AsJson = False,
 ) -> None:
@@ -96,7 +85,13 @@ def show(
             raise BadInput(
                 "--to: which folder? Give the folder of an experiment: tribunal experiment show FOLDER --to …"
             )
-        _list_experiments(as_json)
+        from tribunal.eval.protocols.protocol import load_protocols
+
+        rows = [_experiment_as_json(name) for name in load_protocols()]
+        if as_json:
+            say_json(rows)
+        else:
+            print_template("experiment_list", experiments=rows)
     elif to is not None:
         _write_table(Path(name), to, output)
     else:
@@ -146,7 +141,7 @@ def _plan_runs(
     name: Annotated[str | None, _NAME] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PATH",
             help="The folder of one set, a folder that holds one for each set by its name, or NAME=PATH for each, "
             "given again. Default: as the table's file says. A missing set is a gap in the table.",
@@ -154,11 +149,11 @@ def _plan_runs(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder of the runs and the table, new or begun. Default: runs/NAME."),
+        Option(metavar="DIR", help="The folder of the runs and the table, new or begun. Default: runs/NAME."),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--model",
             metavar="MODEL",
             help="Your model, instead of those that the table compares; given again, a row each.",
@@ -166,7 +161,7 @@ def _plan_runs(
     ] = None,
     aux_model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model that argues or looks things up, asked once for every --model."),
+        Option(metavar="MODEL", help="The model that argues or looks things up, asked once for every --model."),
     ] = None,
     paper_models: shared.PaperModels = False,
     samples: shared.Samples = None,
@@ -175,7 +170,7 @@ def _plan_runs(
     skip_missing_images: shared.SkipMissingImages = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="A setting of every run, such as seats.judge=openai:gpt-5; may be given again. The table names those "
@@ -184,13 +179,13 @@ def _plan_runs(
     ] = None,
     in_flight: shared.InFlight = 16,
     prices: shared.PriceTable = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="Calls a second, to estimate the time.")] = None,
+    rate: Annotated[float | None, Option(min=0.001, help="Calls a second, to estimate the time.")] = None,
     call_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Seconds a call, to estimate the time without --rate.")
+        float, Option(min=0.001, help="Seconds a call, to estimate the time without --rate.")
     ] = 3.0,
     measured_in: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--measured-in",
             metavar="DIR",
             help="Estimate from the runs in this folder, such as a trial of a few posts.",
@@ -225,9 +220,8 @@ def _plan_runs(
     return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)
 
 
-def _with_plan(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a plan to a command, which is given the plan as `planned`."""
-    return extend_options(command, "planned", _plan_runs)
+# Adds the options of a plan to a command, which is given the plan as `planned`.
+_with_plan = partial(extend_options, parameter="planned", parse=_plan_runs)
 
 
 @app.command("plan")
@@ -235,39 +229,35 @@ def _with_plan(command: Callable[..., None]) -> Callable[..., None]:
 def plan(
     detect: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="POINTS", help="Also say how many posts find this difference of accuracy, in percentage points."
         ),
     ] = None,
     posts: Annotated[
         list[int] | None,
-        typer.Option(min=1, metavar="N", help="With --detect: the chance with so many posts; may be given again."),
+        Option(min=1, metavar="N", help="With --detect: the chance with so many posts; may be given again."),
     ] = None,
     runs: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--run",
             metavar="DIR",
             help="With --detect: one or two runs to take accuracy, discordance and clusters from.",
         ),
     ] = None,
-    power: Annotated[float, typer.Option(help="The chance to find the difference if there is one.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="The chance to find one where there is none (two-sided).")] = 0.05,
-    paired: Annotated[
-        bool, typer.Option("--paired/--unpaired", help="Both runs decide the same posts, or not.")
-    ] = True,
+    power: Annotated[float, Option(help="The chance to find the difference if there is one.")] = 0.8,
+    alpha: Annotated[float, Option(help="The chance to find one where there is none (two-sided).")] = 0.05,
+    paired: Annotated[bool, Option("--paired/--unpaired", help="Both runs decide the same posts, or not.")] = True,
     accuracy: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="The lower accuracy of the two. Default: --run's, else 0.8.")
+        float | None, Option(metavar="SHARE", help="The lower accuracy of the two. Default: --run's, else 0.8.")
     ] = None,
     discordant: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="The share of posts that only one run gets right. Default: --run's."),
+        Option(metavar="SHARE", help="The share of posts that only one run gets right. Default: --run's."),
     ] = None,
     design_effect: Annotated[
         float | None,
-        typer.Option(
-            min=1, metavar="FACTOR", help="How many posts tell as much as an independent one. Default: --run's."
-        ),
+        Option(min=1, metavar="FACTOR", help="How many posts tell as much as an independent one. Default: --run's."),
     ] = None,
     cluster: shared.Cluster = None,
     as_json: shared.AsJson = False,

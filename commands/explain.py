@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from tribunal.commands.errors import report_write_errors
 from tribunal.commands.run_options import read_price_table
@@ -27,7 +27,7 @@ _SUFFIXES: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "markdow
 def explain(
     case: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="CASE",
             help="A kept case's id, a thread of tribunal review list, or a file of tribunal judge --json; - is "
             "standard input.",
@@ -35,12 +35,12 @@ def explain(
     ],
     form: Annotated[
         Format | None,
-        typer.Option("--format", help="html, markdown or json. Default: as --out ends; without --out, markdown."),
+        Option("--format", help="html, markdown or json. Default: as --out ends; without --out, markdown."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file, and print its name.")] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="Write to this file, and print its name.")] = None,
     told_to: Annotated[
         Literal["auditor", "poster"],
-        typer.Option(
+        Option(
             "--for",
             help="auditor: all of it. poster: a notice to the person who posted, about nobody else; a model writes "
             "what has no sentence in their language.",
@@ -48,27 +48,27 @@ def explain(
     ] = "auditor",
     language: Annotated[
         str | None,
-        typer.Option(metavar="TAG", help="With --for poster: the language, such as ko. Default: the post's."),
+        Option(metavar="TAG", help="With --for poster: the language, such as ko. Default: the post's."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="With --for poster: who writes it, as provider:model.")
+        str | None, Option(metavar="MODEL", help="With --for poster: who writes it, as provider:model.")
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="With --for poster: the measure and the redress, by category. See tribunal dsa statements --help.",
         ),
     ] = None,
     text: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The words of the post, where the case doesn't hold them.")
+        str | None, Option(metavar="TEXT", help="The words of the post, where the case doesn't hold them.")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The image of the post, where the case doesn't hold it.")
+        str | None, Option(metavar="FILE", help="The image of the post, where the case doesn't hold it.")
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The policy's file at that time, where the case doesn't hold it."),
+        Option(metavar="FILE", help="The policy's file at that time, where the case doesn't hold it."),
     ] = None,
     prices: PriceTable = None,
     database: Database = None,

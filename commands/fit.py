@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from tribunal.commands.errors import report_write_errors
 from tribunal.commands.printing import print_template
@@ -22,38 +22,32 @@ if TYPE_CHECKING:
 def fit(
     source: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="[DIR|FILE]",
             help="A run over labelled posts, or over posts that people decided at the desk; or what tribunal review "
             "export wrote.",
         ),
     ] = None,
-    agreement: Annotated[
-        float, typer.Option(help="At least this share of accepted verdicts agrees with the gold.")
-    ] = 0.95,
-    level: Annotated[float, typer.Option(help="The confidence level of the promise.")] = 0.9,
+    agreement: Annotated[float, Option(help="At least this share of accepted verdicts agrees with the gold.")] = 0.95,
+    level: Annotated[float, Option(help="The confidence level of the promise.")] = 0.9,
     missed_hate: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="At most this share of accepted verdicts of no hate is wrong."),
+        Option(metavar="SHARE", help="At most this share of accepted verdicts of no hate is wrong."),
     ] = None,
     false_alarms: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="At most this share of accepted verdicts of hate is wrong."),
+        Option(metavar="SHARE", help="At most this share of accepted verdicts of hate is wrong."),
     ] = None,
     cluster: Cluster = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Default: threshold.json in DIR, or in the working folder.")
+        Path | None, Option(metavar="FILE", help="Default: threshold.json in DIR, or in the working folder.")
     ] = None,
     reviewed: Annotated[
-        bool, typer.Option("--reviewed", help="Fit on the cases that people decided, from the service's database.")
+        bool, Option("--reviewed", help="Fit on the cases that people decided, from the service's database.")
     ] = False,
     since: Since = None,
-    of_graph: Annotated[
-        str | None, typer.Option(metavar="GRAPH", help="Reviewed cases: only those of this graph.")
-    ] = None,
-    policy_sha: Annotated[
-        str | None, typer.Option(metavar="SHA", help="Reviewed cases: only those of this policy.")
-    ] = None,
+    of_graph: Annotated[str | None, Option(metavar="GRAPH", help="Reviewed cases: only those of this graph.")] = None,
+    policy_sha: Annotated[str | None, Option(metavar="SHA", help="Reviewed cases: only those of this policy.")] = None,
     database: Database = None,
 ) -> None:
     """Fit the confidence threshold at which verdicts agree with people as often as you want.

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
 from tribunal.commands.database import print_review_command
 from tribunal.commands.errors import STATUS
@@ -31,34 +31,30 @@ More: tribunal graphs NAME, docs/settings.md"""
 
 @with_settings
 def judge(
-    text: Annotated[
-        str | None, typer.Argument(help="The text of the post. Without it, or as -: standard input.")
-    ] = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")
-    ] = None,
+    text: Annotated[str | None, Argument(help="The text of the post. Without it, or as -: standard input.")] = None,
+    image: Annotated[str | None, Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")] = None,
     graph: Graph = "tribunal",
-    post_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="The post's id in the record.")] = None,
+    post_id: Annotated[str | None, Option("--id", metavar="ID", help="The post's id in the record.")] = None,
     earlier: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="An earlier post, oldest first. Can be repeated."),
+        Option(metavar="TEXT", help="An earlier post, oldest first. Can be repeated."),
     ] = None,
     author: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="The author's id, kept only as a keyed hash."),
+        Option(metavar="ID", help="The author's id, kept only as a keyed hash."),
     ] = None,
     as_json: AsJson = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Print every prompt and raw answer.")] = False,
+    trace: Annotated[bool, Option("--trace", help="Print every prompt and raw answer.")] = False,
     explain: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write an explanation as .html, .md or .json."),
+        Option(metavar="FILE", help="Write an explanation as .html, .md or .json."),
     ] = None,
     keep: Keep = None,
     keep_text: KeepText = None,
     database: KeepIn = None,
     wait_for_server: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Wait for a server that is down, such as 10m."),
+        Option(metavar="TIME", help="Wait for a server that is down, such as 10m."),
     ] = None,
     *,
     settings: dict[str, Any],
@@ -114,8 +110,8 @@ def judge(
         _write_explanation(record, {"text": words or "", "image": picture, "earlier": earlier or []}, explain)
     if (unkept := find_unkept_warning(record)) is not None:
         say(f"tribunal: {unkept}", aside=True)
-        raise typer.Exit(STATUS["failure"])
-    raise typer.Exit(STATUS[record.outcome])
+        raise Exit(STATUS["failure"])
+    raise Exit(STATUS[record.outcome])
 
 
 def _write_explanation(record: Record, post: JSON, out: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, get_args, get_type_hints
 
-import typer
+from typer import Option
 
 from tribunal.commands.completing import graph_names, perspective_list, policy_names
 from tribunal.errors import BadInput
@@ -16,7 +17,7 @@ from tribunal.text import parse_json, parse_toml
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
 BY_SEAT = ("seats", "temperatures")
 GRAPH = "A graph of tribunal graphs, or your own as file.py:graph or module:graph."
-Graph = Annotated[str, typer.Option(metavar="GRAPH", help=GRAPH, autocompletion=graph_names)]
+Graph = Annotated[str, Option(metavar="GRAPH", help=GRAPH, autocompletion=graph_names)]
 # The settings that most people change: each has an option, with the metavar of its value. `--set` sets the rest.
 OPTIONS: dict[str, str | None] = {
     "model": "MODEL",
@@ -38,7 +39,7 @@ _FLAGS = {"seats": "--seat"}  # the other options are named like their setting
 _SHARED = {"threshold_file": "--threshold FILE"}
 # Only a server can resume a run that stopped, so a command has no option for it.
 _STUDIO_ONLY = ("stops",)
-_SET = typer.Option(
+_SET = Option(
     "--set",
     metavar="NAME=VALUE",
     rich_help_panel=SETTINGS_SECTION,
@@ -114,13 +115,8 @@ def extend_options(command: Callable[..., None], parameter: str, parse: Callable
     return with_options
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of the settings to a command, which gets their values as `settings`."""
-    return extend_options(command, "settings", _parse_options)
-
-
 def _option(name: str) -> Any:
-    return typer.Option(
+    return Option(
         flag_of_setting(name),
         metavar=OPTIONS[name],
         help=_SHORT_HELP[name],
@@ -214,3 +210,5 @@ def _option_parameters() -> list[inspect.Parameter]:
 
 
 _parse_options.__signature__ = inspect.Signature(_option_parameters())  # type: ignore[attr-defined]
+# Adds the options of the settings to a command, which is given their values as `settings`.
+with_settings = partial(extend_options, parameter="settings", parse=_parse_options)

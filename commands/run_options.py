@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
+from typer import Exit, Option
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.errors import INTERRUPTED
@@ -32,12 +33,7 @@ SECTION = "Engine and limits"
 
 
 def _option(*names: str, **told: Any) -> Any:
-    return typer.Option(*names, show_default=False, rich_help_panel=SECTION, **told)
-
-
-def with_engine(command: Callable[..., None]) -> Callable[..., None]:
-    """Add these options to a command, which is given what they make as `carried`: fields of `RunOptions`."""
-    return extend_options(command, "carried", _parse_engine)
+    return Option(*names, show_default=False, rich_help_panel=SECTION, **told)
 
 
 def _parse_engine(
@@ -101,9 +97,8 @@ def _parse_engine(
     return {"engine": chosen, "limits": limits, "stop_after_failures": most, "server_wait": wait}
 
 
-def with_posts(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose a data set's posts; a command is given them as `posts`: fields of `Evaluation`."""
-    return extend_options(command, "posts", _parse_posts)
+# Adds these options to a command, which is given their result as `carried`: fields of `RunOptions`.
+with_engine = partial(extend_options, parameter="carried", parse=_parse_engine)
 
 
 def _parse_posts(
@@ -118,6 +113,10 @@ def _parse_posts(
         "columns": parse_pairs(columns, "columns", "ROLE=NAME", blank=True),
         "labels": parse_pairs(labels, "labels", "VALUE=LABEL"),
     }
+
+
+# Adds the options that choose a data set's posts. A command is given them as `posts`: fields of `Evaluation`.
+with_posts = partial(extend_options, parameter="posts", parse=_parse_posts)
 
 
 def parse_wait(given: str | None) -> WaitSettings:
@@ -168,7 +167,7 @@ def end_run(*tallies: RunTally) -> NoReturn:
         from tribunal.calls import REHEARSED
 
         print_warning(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
-    raise typer.Exit(max(map(_report_exit_status, tallies), default=0))
+    raise Exit(max(map(_report_exit_status, tallies), default=0))
 
 
 def _report_exit_status(tally: RunTally) -> int:

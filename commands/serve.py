@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 from typer.core import TyperOption
 
 from tribunal.commands.command_group import Sectioned
@@ -87,16 +87,16 @@ serve.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # its o
 def open_try_page(
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="As provider:model. Default: TRIBUNAL_MODEL, else the rehearsal model."),
+        Option(metavar="MODEL", help="As provider:model. Default: TRIBUNAL_MODEL, else the rehearsal model."),
     ] = None,
-    graph: Annotated[str | None, typer.Option(help="The graph that judges where the page names none.")] = None,
+    graph: Annotated[str | None, Option(help="The graph that judges where the page names none.")] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of every case; may be given again."),
+        Option("--set", metavar="NAME=VALUE", help="A setting of every case; may be given again."),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser, or only print its address.")
+        bool, Option("--open/--no-open", help="Open the page in the browser, or only print its address.")
     ] = True,
     database: Database = None,
 ) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 from tribunal.clock import database_now
 from tribunal.commands.database import run_in_store
 from tribunal.commands.shared_options import Database
-from tribunal.commands.webhooks import app as webhooks_app
 from tribunal.errors import BadInput
 from tribunal.terminal import say
+from tribunal.text import count_noun
 from tribunal.times import format_date, moment_of, seconds_of
 
-app = typer.Typer(help="Manage the service: API keys, webhooks, database tables.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from tribunal.store.engine import Store
+
+app = Typer(help="Manage the service: API keys, webhooks, database tables.", no_args_is_help=True)
 
 
 @app.command("migrate")
@@ -25,28 +28,25 @@ def migrate(database: Database = None) -> None:
     say(f"database tables: version {upgrade(database)}")
 
 
-keys_app = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
+keys_app = Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
-app.add_typer(webhooks_app, name="webhooks")
 
 
 Expires = Annotated[
-    str | None, typer.Option(metavar="90d|DATE", help="When the key ends: after this time, or as a date begins (UTC).")
+    str | None, Option(metavar="90d|DATE", help="When the key ends: after this time, or as a date begins (UTC).")
 ]
 
 
 @keys_app.command("add")
 def add_key(
-    name: Annotated[str, typer.Argument(help="The owner of the key.")],
-    scope: Annotated[list[str], typer.Option(help="judge, review, lead, audit or admin; may be given several times.")],
-    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests a minute.")] = None,
-    daily_calls: Annotated[int | None, typer.Option(min=1, help="Model calls a day.")] = None,
-    daily_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens a day, in and out.")] = None,
-    daily_money: Annotated[float | None, typer.Option(min=0, help="Money a day, by the price table of serve.")] = None,
+    name: Annotated[str, Argument(help="The owner of the key.")],
+    scope: Annotated[list[str], Option(help="judge, review, lead, audit or admin; may be given several times.")],
+    per_minute: Annotated[int | None, Option(min=1, help="Requests a minute.")] = None,
+    daily_calls: Annotated[int | None, Option(min=1, help="Model calls a day.")] = None,
+    daily_tokens: Annotated[int | None, Option(min=1, help="Tokens a day, in and out.")] = None,
+    daily_money: Annotated[float | None, Option(min=0, help="Money a day, by the price table of serve.")] = None,
     expires: Expires = None,
-    priority: Annotated[
-        int, typer.Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")
-    ] = 0,
+    priority: Annotated[int, Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")] = 0,
     database: Database = None,
 ) -> None:
     """Make a key and print it. It is shown this once; only a hash of it is kept."""
@@ -89,9 +89,9 @@ def list_keys(database: Database = None) -> None:
 
 @keys_app.command("rotate")
 def rotate_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
+    key_id: Annotated[str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
     overlap: Annotated[
-        str, typer.Option(metavar="TIME", help="How long the old key still works; 0 ends it and its desk sessions now.")
+        str, Option(metavar="TIME", help="How long the old key still works; 0 ends it and its desk sessions now.")
     ] = "7d",
     expires: Expires = None,
     database: Database = None,
@@ -115,7 +115,7 @@ def rotate_key(
 
 @keys_app.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
+    key_id: Annotated[str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
     database: Database = None,
 ) -> None:
     """Revoke a key: from now on it is refused."""
@@ -123,3 +123,117 @@ def revoke_key(
 
     run_in_store(database, lambda store: keys.revoke_key(store, key_id))
     say(f"{key_id}: revoked")
+
+
+# Webhooks: where the service sends word of cases that end, and what could not be sent
+
+webhooks_app = Typer(help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True)
+app.add_typer(webhooks_app, name="webhooks")
+_PAGE = 200  # failed messages that are read at a time
+_TIMEOUT = 20.0  # seconds that a test may take
+WebhookId = Annotated[str, Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it.")]
+
+
+@webhooks_app.command("add")
+def add_webhook(
+    url: Annotated[str, Argument(metavar="URL", help="Where messages are sent: https://…")],
+    event: Annotated[
+        list[str] | None,
+        Option(
+            help="case.decided, case.pending, case.appealed, case.escalated, case.expiring, case.failed, …; may be "
+            "given several times. Default: all."
+        ),
+    ] = None,
+    with_record: Annotated[
+        bool,
+        Option("--with-record", help="Send the whole record, with the words of the post."),
+    ] = False,
+    http: Annotated[bool, Option("--http", help="Accept an address without TLS.")] = False,
+    database: Database = None,
+) -> None:
+    """Add a webhook and print the secret that signs its messages. It is shown only once."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    webhook_id, secret = run_in_store(
+        database,
+        lambda store: endpoints.add_webhook(store, url, event or None, with_record=with_record, http=http),
+    )
+    say(f"{webhook_id} added. Its secret:", aside=True)
+    say(secret)
+
+
+@webhooks_app.command("list")
+def list_webhooks(
+    failed: Annotated[bool, Option("--failed", help="List the messages that could not be delivered instead.")] = False,
+    database: Database = None,
+) -> None:
+    """List the webhooks: id, address, types, with or without the record, date, and whether disabled."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    if failed:
+        _list_failed_messages(database)
+        return
+    for row in run_in_store(database, endpoints.list_webhooks):
+        record = "with record" if row["with_record"] else "without record"
+        since, state = format_date(row["created"]), "disabled" if row["disabled"] else "active"
+        say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
+
+
+def _list_failed_messages(database: str | None) -> None:
+    """List the messages that could not be delivered: id, webhook, type, case, attempts, time, and error."""
+    from tribunal.cases.outbox import Outbox
+
+    async def print_messages(store: Store) -> None:
+        before = None
+        while page := await Outbox(store).list_messages(status="dead", before=before, limit=_PAGE):
+            for row in page:
+                about = f"{row['event']}  {row['case_id'] or ''}"
+                attempts, since = count_noun(row["attempts"], "attempt"), format_date(row["finished"])
+                say(f"{row['id']}  {row['webhook_id']}  {about}  {attempts}  {since}  {row['error']}")
+            before = page[-1]["id"]
+
+    run_in_store(database, print_messages)
+
+
+@webhooks_app.command("remove")
+def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
+    """Remove a webhook, and every message that waits for it."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    run_in_store(database, lambda store: endpoints.remove_webhook(store, webhook_id))
+    say(f"{webhook_id} removed")
+
+
+@webhooks_app.command("test")
+def try_webhook(
+    webhook_id: WebhookId,
+    enable: Annotated[
+        bool, Option("--enable", help="Enable it again first: it answered 410 and was disabled.")
+    ] = False,
+    database: Database = None,
+) -> None:
+    """Send a message of the type webhook.test and print the answer. Exit status 1: it was not accepted."""
+    from tribunal.service.replica import webhooks as endpoints
+
+    if enable:
+        run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
+        say(f"{webhook_id} enabled")
+    answer = run_in_store(database, lambda store: endpoints.send_test_message(store, webhook_id, _TIMEOUT))
+    say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
+    if answer.error is not None:
+        raise Exit(1)
+
+
+@webhooks_app.command("replay")
+def replay_messages(
+    message_id: Annotated[str | None, Argument(metavar="ID", help="A failed message.")] = None,
+    every: Annotated[bool, Option("--all", help="All failed messages of enabled webhooks.")] = False,
+    database: Database = None,
+) -> None:
+    """Send failed messages again, under the same ids. A running service sends them."""
+    from tribunal.cases.outbox import Outbox
+
+    if (message_id is None) != every:
+        raise BadInput("give the id of a failed message, or --all")
+    number = run_in_store(database, lambda store: Outbox(store).replay(message_id))
+    say(f"{count_noun(number, 'message')} will be sent again")

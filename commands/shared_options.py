@@ -6,31 +6,31 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 KEEPING_SECTION = "Keeping"
 DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 _DATABASE = "The database: postgresql://user@host/name. Default: a SQLite file in the data folder."
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Don't ask before going on.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON, and nothing else.")]
+JsonLines = Annotated[bool, Option("--json", help="Print each entry as a line of JSON.")]
+Yes = Annotated[bool, Option("--yes", help="Don't ask before going on.")]
 
 # Cases
 
 Database = Annotated[
     str | None,
-    typer.Option("--database", envvar="TRIBUNAL_DATABASE", metavar="URL", show_default=False, help=_DATABASE),
+    Option("--database", envvar="TRIBUNAL_DATABASE", metavar="URL", show_default=False, help=_DATABASE),
 ]
 Since = Annotated[
-    datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only cases decided at or after this time (UTC).")
+    datetime | None, Option(metavar="DATE", formats=DATES, help="Only cases decided at or after this time (UTC).")
 ]
 Until = Annotated[
-    datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only cases decided before this time (UTC).")
+    datetime | None, Option(metavar="DATE", formats=DATES, help="Only cases decided before this time (UTC).")
 ]
 Keep = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--keep/--no-keep",
         show_default=False,
         rich_help_panel=KEEPING_SECTION,
@@ -39,7 +39,7 @@ Keep = Annotated[
 ]
 KeepText = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--keep-text/--no-keep-text",
         show_default=False,
         rich_help_panel=KEEPING_SECTION,
@@ -48,7 +48,7 @@ KeepText = Annotated[
 ]
 KeepIn = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--database",
         envvar="TRIBUNAL_DATABASE",
         metavar="URL",
@@ -60,26 +60,26 @@ KeepIn = Annotated[
 
 # Runs
 
-InFlight = Annotated[int, typer.Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")]
-KeepTexts = Annotated[bool, typer.Option("--keep-text", help="Write the posts' texts into the results.")]
+InFlight = Annotated[int, Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")]
+KeepTexts = Annotated[bool, Option("--keep-text", help="Write the posts' texts into the results.")]
 Retry = Annotated[
     list[str] | None,
-    typer.Option(help="Decide posts with this outcome again: failures or refusals; may be given again."),
+    Option(help="Decide posts with this outcome again: failures or refusals; may be given again."),
 ]
-PriceTable = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
+PriceTable = Annotated[Path | None, Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
 RunPrices = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--prices", metavar="FILE", help="A TOML file of prices, by model. Default: those that each run was last given."
     ),
 ]
 PaperModels = Annotated[
     bool,
-    typer.Option("--paper-models", help="Use the models of the paper wherever it names one and you name none."),
+    Option("--paper-models", help="Use the models of the paper wherever it names one and you name none."),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="FIELD",
         help="The field by which posts belong together (template, thread, author, …) and count as one; or post, or "
         "near-duplicates. Default: what the data set declares, else near-duplicates.",
@@ -90,24 +90,22 @@ Cluster = Annotated[
 
 Clauses = Annotated[
     list[str] | None,
-    typer.Option(
-        "--clause", metavar="ID", help="A clause of the policy that the decision rests on; may be given again."
-    ),
+    Option("--clause", metavar="ID", help="A clause of the policy that the decision rests on; may be given again."),
 ]
 
 # Data sets
 
 Split = Annotated[
     str | None,
-    typer.Option(help="The split, if not the usual one; of a table, the rows whose column split has this value."),
+    Option(help="The split, if not the usual one; of a table, the rows whose column split has this value."),
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(metavar="VALUE=LABEL", help="Of a table: what a label's value means: hate, not, or a category."),
+    Option(metavar="VALUE=LABEL", help="Of a table: what a label's value means: hate, not, or a category."),
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="ROLE=NAME",
         help="Of a table: the column of text, id, label, image, language, earlier, group, split; or its encoding "
         "(encoding=cp1252). Of any set: image= judges posts by their text alone.",
@@ -115,16 +113,16 @@ Columns = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Of a CSV, TSV or JSON file: its encoding, such as cp1252. Default: UTF-8."),
+    Option(metavar="NAME", help="Of a CSV, TSV or JSON file: its encoding, such as cp1252. Default: UTF-8."),
 ]
 Samples = Annotated[
-    int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all, or as many as the paper.")
+    int | None, Option(min=1, help="How many posts, drawn by the seed. Default: all, or as many as the paper.")
 ]
 Repeats = Annotated[
     int | None,
-    typer.Option(min=1, help="How often each post is decided, drawn anew. Default: as in the paper, else 1."),
+    Option(min=1, help="How often each post is decided, drawn anew. Default: as in the paper, else 1."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Another seed draws other posts in another order. Default: 0.")]
+Seed = Annotated[int | None, Option(min=0, help="Another seed draws other posts in another order. Default: 0.")]
 SkipMissingImages = Annotated[
-    bool, typer.Option("--skip-missing-images", help="Leave out the posts whose image is missing, and count them.")
+    bool, Option("--skip-missing-images", help="Leave out the posts whose image is missing, and count them.")
 ]

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import typer
+from typer import Exit
 
 from tribunal.terminal import say
 
@@ -35,7 +35,7 @@ def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None
         review: whether a person may have to.
 
     Raises:
-        typer.Exit: SIGINT or SIGTERM came first. A line was printed.
+        Exit: SIGINT or SIGTERM came first. A line was printed.
     """
     import asyncio
 
@@ -65,7 +65,7 @@ async def _run(work: Coroutine[Any, Any, Result], database: str | None, review: 
     left = await _what_is_left(database) if review else None
     say(f"tribunal: stopped by {came[0].name}: {left or 'nothing was kept; to judge the post, run the command again'}",
         aside=True)  # fmt: skip
-    raise typer.Exit(_BY_SIGNAL + came[0])
+    raise Exit(_BY_SIGNAL + came[0])
 
 
 async def _what_is_left(database: str | None) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from tribunal.environment import FILE, DotEnv, read_dotenv
 from tribunal.errors import BadInput
@@ -17,7 +18,7 @@ from tribunal.trusted_folders import forget_answer, remember_answer
 
 
 def trust(
-    remove: Annotated[bool, typer.Option("--remove", help="Trust the file no longer.")] = False,
+    remove: Annotated[bool, Option("--remove", help="Trust the file no longer.")] = False,
 ) -> None:
     """Put the .env file of this folder in force: addresses, data folder, database and whatever else it names.
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 
 from tribunal.calls import DEMO_NOTICE, warnings_of_unfit_models
@@ -39,12 +38,10 @@ def merge_messages(held: Any, new: Any) -> list[JSON]:
         messages: Any = add_messages(held or [], new or [])
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise BadInput(f"messages: {str(new)[:80]!r}: is no list of messages; {_FORM}") from error
-    return [wellformed_json(_plain(each)) for each in messages]
-
-
-def _plain(message: AnyMessage) -> JSON:
-    """Return a message as plain JSON, without what it doesn't set."""
-    return {"type": message.type, **message.model_dump(mode="json", exclude_defaults=True, exclude_none=True)}
+    return [
+        wellformed_json({"type": each.type, **each.model_dump(mode="json", exclude_defaults=True, exclude_none=True)})
+        for each in messages
+    ]
 
 
 def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:

@@ -240,7 +240,14 @@ def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None
         # In JSON, so that a list passes for a tuple, and strictly, so that a label is no text.
         read = _OUTCOME.validate_json(json.dumps(outcome), strict=True)
     except ValidationError as error:
-        return _fault_of_outcome(kind, error)
+        first = error.errors(include_url=False)[0]
+        # Its place begins with the kind, by which pydantic has chosen the model.
+        field = ".".join(["outcome", *map(str, first["loc"][1:])])
+        if first["type"] == "extra_forbidden":
+            return f"{field}: is no field of a {kind}; leave it out"
+        if first["type"] == "missing":
+            return f"{field}: is missing; a {kind} has one"
+        return f"{field}: {shorten_repr(first['input'])}: {plain_reason(first['msg'])}"
     except (TypeError, ValueError, RecursionError) as error:
         return f"outcome: holds something else than JSON ({error}); write what `.dump()` of a Verdict gives"
     if not read.explanation.strip() and not lacks_a_reason(state.get("calls", ())):
@@ -279,14 +286,3 @@ def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Contex
     if verdict.hateful != hateful:
         return f"outcome.hateful: {verdict.hateful}: contradicts the category {verdict.category}; give {hateful}"
     return None
-
-
-def _fault_of_outcome(kind: str, error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    # Its place begins with the kind, by which pydantic has chosen the model.
-    field = ".".join(["outcome", *map(str, first["loc"][1:])])
-    if first["type"] == "extra_forbidden":
-        return f"{field}: is no field of a {kind}; leave it out"
-    if first["type"] == "missing":
-        return f"{field}: is missing; a {kind} has one"
-    return f"{field}: {shorten_repr(first['input'])}: {plain_reason(first['msg'])}"

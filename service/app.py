@@ -26,7 +26,6 @@ from tribunal.service.desk import (
     appeals_page,
     case_lists,
     case_page,
-    decisions,
     pages,
     sign_in_page,
     try_page,
@@ -37,18 +36,18 @@ from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
-from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, usage, webhooks
+from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
 from tribunal.store.problems import is_full
 
 # In the order in which the document shows them.
 _ROUTERS = (
     judge.router, cases.router, reviews.router, appeals.router, reviews.opinions, batches.router, webhooks.router,
-    usage.router, monitoring.audit, perspective.router, moderations.router,
+    monitoring.audit, perspective.router, moderations.router,
     monitoring.router,
 )  # fmt: skip
 # A further page of the desk: its router here, and its entry in `visits.TABS`. The last one answers unknown addresses.
-_PAGES = (sign_in_page, case_lists, decisions, case_page, appeals_page, pages)
+_PAGES = (sign_in_page, case_lists, case_page, appeals_page, pages)
 _KIND_OF_STATUS = {404: "not_found", 408: "timeout", 413: "too_large", 415: "wrong_type"}
 
 
@@ -131,7 +130,16 @@ def _problem_of(error: Exception) -> Problem:
         case BadInput():
             return Problem("bad_input", str(error))
         case RequestValidationError():
-            return _invalid_request(error.errors()[0])
+            fault = error.errors()[0]
+            if fault["type"] == "json_invalid":
+                place, why = fault["loc"][-1], fault["ctx"]["error"]
+                return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
+            field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
+            if fault["type"] == "extra_forbidden":
+                return Problem(
+                    "bad_input", f"{field}: isn't known here; /docs lists the fields and parameters of this address"
+                )
+            return Problem("bad_input", f"{field}: {fault['msg']}")
         case DataError():
             return Problem("bad_input", "the request holds a character that no database takes, such as NUL")
         case ClientDisconnect():
@@ -145,16 +153,6 @@ def _problem_of(error: Exception) -> Problem:
         return Problem("unavailable", message, retry_after=10)
     message = "the database is not reachable; send the request again in a moment"
     return Problem("unavailable", message, retry_after=1)
-
-
-def _invalid_request(fault: JSON) -> Problem:
-    if fault["type"] == "json_invalid":
-        place, why = fault["loc"][-1], fault["ctx"]["error"]
-        return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
-    field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
-    if fault["type"] == "extra_forbidden":
-        return Problem("bad_input", f"{field}: isn't known here; /docs lists the fields and parameters of this address")
-    return Problem("bad_input", f"{field}: {fault['msg']}")
 
 
 _REF = "#/components/schemas/"

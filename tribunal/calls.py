@@ -14,7 +14,7 @@ ShownPart = Literal["text", "image", "policy"]
 class Frozen(BaseModel):
     """The base of every model here: frozen, and strict about names it doesn't know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
 
     def dump(self) -> JSON:
         """Return the plain JSON form in which state, checkpoints and records carry this."""

@@ -15,10 +15,9 @@ def turns_at_stage(state: Mapping[str, Any], stage: str, round: int) -> list[Tur
     return [Turn.model_validate(turn) for turn in said]
 
 
-def round_entry(state: Mapping[str, Any], round: int | None = None) -> JSON:
-    """Return what the state holds of a round, by default of the one under way. Don't change it in place."""
-    wanted = state["round"] if round is None else round
-    return next((entry for entry in state.get("debate", []) if entry["round"] == wanted), {})
+def round_entry(state: Mapping[str, Any]) -> JSON:
+    """Return the entry of the round under way. Don't change it in place."""
+    return next((entry for entry in state.get("debate", []) if entry["round"] == state["round"]), {})
 
 
 def answers_in_words(turns: Iterable[Turn], title: Ours | None = None) -> Material:

@@ -71,12 +71,15 @@ class IndexManifest(Frozen):
 
     format: int
     embedding: str = Field(max_length=200)
-    dimension: int = Field(ge=1, le=MOST_DIMENSIONS, description="how many numbers a vector has")
+    dimension: int = Field(ge=1, le=MOST_DIMENSIONS)
+    """how many numbers a vector has"""
     rows: int = Field(ge=0)
-    built: str = Field(max_length=120, description="when, in UTC")
+    built: str = Field(max_length=120)
+    """when, in UTC"""
     index_file: IndexFile
     rows_file: IndexFile
-    ngrams_file: IndexFile | None = Field(default=None, description="of `tfidf` alone")
+    ngrams_file: IndexFile | None = None
+    """of `tfidf` alone"""
 
     @classmethod
     def build_command(cls, name: str, embedding: str = TFIDF, *, replace: bool = False) -> str:

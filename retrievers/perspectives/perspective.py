@@ -75,9 +75,11 @@ class TextSource(Frozen):
     """
 
     files: tuple[str | tuple[str, ...], ...] = Field(min_length=1)
-    text: str = Field(min_length=1, description="the column of the text")
+    text: str = Field(min_length=1)
+    """the column of the text"""
     label: LabelRule
-    obtain: str = Field(min_length=1, description="where the set is obtained")
+    obtain: str = Field(min_length=1)
+    """where the set is obtained"""
     encoding: str = "utf-8"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
 
@@ -92,9 +94,11 @@ class OwnTexts(Frozen):
 class Perspective(Frozen):
     """One way of labelling: a criterion, its two labels, and its labelled texts."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", description="lower-case letters, digits, - and _")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
+    """lower-case letters, digits, - and _"""
     title: str = ""
-    language: str = Field(min_length=2, description="of the texts, as a BCP 47 tag")
+    language: str = Field(min_length=2)
+    """of the texts, as a BCP 47 tag"""
     criterion: str = Field(min_length=1)
     labels: LabelNames = LabelNames()
     source: TextSource | None = None

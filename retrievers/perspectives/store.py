@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from tribunal.contents import read_once
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
@@ -55,12 +53,15 @@ class PerspectiveManifest(IndexManifest):
 
     format: Literal[4] = 4
     perspective: Perspective
-    spec_sha256: str = Field(description="of the perspective, criterion and label names included, as canonical JSON")
+    spec_sha256: str
+    """of the perspective, criterion and label names included, as canonical JSON"""
     sources: tuple[FileNote, ...]
-    source_sha256: str = Field(description="of the hashes of the source files, in their order")
+    source_sha256: str
+    """of the hashes of the source files, in their order"""
     hate: int
     not_hate: int
-    skipped: int = Field(description="rows without a text")
+    skipped: int
+    """rows without a text"""
 
     @property
     def index_name(self) -> str:

@@ -90,18 +90,15 @@ def make_decided_case(
     text, category = wellformed(text), _cut_name(category)
     if not normalize_text(text) or not category or not case:
         return None
+    cut_names = {name: _cut_name(value) for name, value in {"post_id": "", "case": case, **names}.items()}
     return DecidedCase(
-        case=_cut_name(case),
-        post_id=_cut_name(names.get("post_id", "")),
+        **cut_names,
         text=text[:LONGEST_TEXT],
         words=hash_words(text),
         category=category,
         hateful=hateful,
         how=how,
         note=one_line(wellformed(note))[:LONGEST_NOTE],
-        at=_cut_name(names.get("at", "")),
-        policy=_cut_name(names.get("policy", "")),
-        policy_sha=_cut_name(names.get("policy_sha", "")),
     )
 
 
@@ -169,7 +166,8 @@ class CaseSource(Frozen):
     """A source of cases: the database, or a file by its name alone."""
 
     kind: Annotated[Literal["database", "file"], BeforeValidator(_current_kind)]
-    name: str = Field(default="", max_length=255, description="of a file")
+    name: str = Field(default="", max_length=255)
+    """of a file"""
     cases: CaseCount
 
     def __str__(self) -> str:
@@ -187,14 +185,19 @@ class PrecedentManifest(IndexManifest):
     format: Literal[3] = 3
     name: str = Field(pattern=_NAME)
     rows: CaseCount
-    copies: CaseCount = Field(description="cases with the words and the decision of a later one, which stands for them")
-    left_out: CaseCount = Field(description="decided cases without words, or without a category")
+    copies: CaseCount
+    """cases with the words and the decision of a later one, which stands for them"""
+    left_out: CaseCount
+    """decided cases without words, or without a category"""
     decided: dict[DecisionKind, CaseCount]
-    policies: dict[str, CaseCount] = Field(max_length=10_000, description="cases by the hash of the policy")
-    first: Name = Field(description="when the oldest was decided; empty where there is none")
+    policies: dict[str, CaseCount] = Field(max_length=10_000)
+    """cases by the hash of the policy"""
+    first: Name
+    """when the oldest was decided; empty where there is none"""
     last: Name
     sources: tuple[CaseSource, ...] = Field(max_length=100)
-    content_sha256: str = Field(max_length=64, description="of the cases, in their order")
+    content_sha256: str = Field(max_length=64)
+    """of the cases, in their order"""
 
     @property
     def index_name(self) -> str:

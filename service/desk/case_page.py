@@ -22,8 +22,14 @@ from tribunal.cases.waiting_cases import undo_seconds_left
 from tribunal.errors import BadInput
 from tribunal.models.image import load_picture, stored_file
 from tribunal.schema import JSON, Record
-from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
-from tribunal.service.desk.decisions import decides_blind, list_choices, submit_decision
+from tribunal.service.desk.case_lists import (
+    decides_blind,
+    filters_from_query,
+    go_to_next_case,
+    list_choices,
+    query_string,
+    submit_decision,
+)
 from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.service.replica.near_copies import NearCopy

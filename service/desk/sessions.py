@@ -18,7 +18,7 @@ from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.keys import Caller, caller_with_key_id
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import LogEntry, append
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import desk_sessions, desk_tries
 
 MOST_TRIES = 10  # keys that one address may try in vain in a minute
@@ -85,7 +85,7 @@ class DeskSessionStore:
         now = database_now()
         where = desk_sessions.c.id == hash_token(token)
         async with self._store.transaction() as connection:
-            row = (await connection.execute(select(desk_sessions).where(where))).mappings().first()
+            row = await first_row(connection, select(desk_sessions).where(where))
             if row is None:
                 return None
             over, idle = now - row["created"] > 3600 * self._options.desk_hours, now - row["seen"]
@@ -112,7 +112,7 @@ class DeskSessionStore:
         count = desk_sessions.c.hard + 1 if hard else 0
         changing = update(desk_sessions).where(desk_sessions.c.id == session.id).values(hard=count)
         async with self._store.transaction() as connection:
-            return int((await connection.execute(changing.returning(desk_sessions.c.hard))).scalar() or 0)
+            return int(await connection.scalar(changing.returning(desk_sessions.c.hard)) or 0)
 
     async def count_key_attempt(self, address: str, change: int = 1) -> None:
         """Count that a key is tried; with a `change` of -1 take that back, since it was a right one.

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from tribunal.cases.problem import Problem
-from tribunal.service.routes.parameters import responses
+from tribunal.service.routes.parameters import ResponseBody, responses
 from tribunal.text import wellformed
 
 PERSPECTIVE = "/v1alpha1/comments:"
@@ -40,41 +40,53 @@ class PerspectiveBadRequest(Problem):
         self.error_type = error_type
 
 
-class GoogleDetail(BaseModel):
+class GoogleDetail(ResponseBody):
     """What the Perspective API says beside an error."""
 
-    type: str = Field(alias="@type", description="which kind of detail this is", examples=[ERROR_TYPE])
-    errorType: str = Field(description="such as COMMENT_EMPTY or INVALID_REQUEST", examples=["INVALID_REQUEST"])
+    type: str = Field(alias="@type", examples=[ERROR_TYPE])
+    """which kind of detail this is"""
+    errorType: str = Field(examples=["INVALID_REQUEST"])
+    """such as COMMENT_EMPTY or INVALID_REQUEST"""
 
 
-class GoogleErrorInside(BaseModel):
+class GoogleErrorInside(ResponseBody):
     """What went wrong."""
 
-    code: int = Field(description="the HTTP status", examples=[400])
-    message: str = Field(description="for a person", examples=["Unknown requested attribute: TOXICITY"])
-    status: str = Field(description="Google's canonical code", examples=["INVALID_ARGUMENT"])
-    details: list[GoogleDetail] | None = Field(default=None, description="only where the request itself is wrong")
+    code: int = Field(examples=[400])
+    """the HTTP status"""
+    message: str = Field(examples=["Unknown requested attribute: TOXICITY"])
+    """for a person"""
+    status: str = Field(examples=["INVALID_ARGUMENT"])
+    """Google's canonical code"""
+    details: list[GoogleDetail] | None = None
+    """only where the request itself is wrong"""
 
 
-class GoogleError(BaseModel):
+class GoogleError(ResponseBody):
     """An error as Google's APIs have it."""
 
-    error: GoogleErrorInside = Field(description="what went wrong")
+    error: GoogleErrorInside
+    """what went wrong"""
 
 
-class OpenAIErrorInside(BaseModel):
+class OpenAIErrorInside(ResponseBody):
     """What went wrong."""
 
-    message: str = Field(description="for a person", examples=["input: is empty; give a text or an image"])
-    type: str = Field(description="the kind, roughly", examples=["invalid_request_error"])
-    param: str | None = Field(default=None, description="the field that it is about", examples=["input"])
-    code: str | None = Field(default=None, description="the kind, exactly", examples=["bad_input"])
+    message: str = Field(examples=["input: is empty; give a text or an image"])
+    """for a person"""
+    type: str = Field(examples=["invalid_request_error"])
+    """the kind, roughly"""
+    param: str | None = Field(default=None, examples=["input"])
+    """the field that it is about"""
+    code: str | None = Field(default=None, examples=["bad_input"])
+    """the kind, exactly"""
 
 
-class OpenAIError(BaseModel):
+class OpenAIError(ResponseBody):
     """An error as OpenAI's API has it."""
 
-    error: OpenAIErrorInside = Field(description="what went wrong")
+    error: OpenAIErrorInside
+    """what went wrong"""
 
 
 def google_error(problem: Problem) -> dict[str, Any]:

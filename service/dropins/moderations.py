@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
@@ -18,7 +17,7 @@ from tribunal.service.dropins.verdicts import score_of, score_of_category, score
 from tribunal.service.replica.keys import count_request
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, Owner
 from tribunal.service.routes.judge import MAX_TEXT
-from tribunal.service.routes.parameters import RequestBody, responses
+from tribunal.service.routes.parameters import RequestBody, ResponseBody, responses
 from tribunal.text import one_line
 
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
@@ -34,21 +33,26 @@ CATEGORIES = (
 class ImageUrl(RequestBody):
     """Where an image is."""
 
-    url: str = Field(description="an https address, or a data URI", examples=["https://example.com/a.png"])
+    url: str = Field(examples=["https://example.com/a.png"])
+    """an https address, or a data URI"""
 
 
 class TextPart(RequestBody):
     """A text of a post."""
 
-    type: Literal["text"] = Field(description="which kind of part this is")
-    text: str = Field(max_length=MAX_TEXT, description="its words", examples=["Good morning!"])
+    type: Literal["text"]
+    """which kind of part this is"""
+    text: str = Field(max_length=MAX_TEXT, examples=["Good morning!"])
+    """its words"""
 
 
 class ImagePart(RequestBody):
     """The image of a post."""
 
-    type: Literal["image_url"] = Field(description="which kind of part this is")
-    image_url: ImageUrl = Field(description="where it is")
+    type: Literal["image_url"]
+    """which kind of part this is"""
+    image_url: ImageUrl
+    """where it is"""
 
 
 ModerationPart = Annotated[TextPart | ImagePart, Field(discriminator="type")]
@@ -78,49 +82,58 @@ class ModerationRequest(RequestBody):
         "one image: one post",
         examples=["Good morning!"],
     )
-    model: str | None = Field(None, max_length=200, description="taken, and chooses nothing: the operator has chosen")
+    model: str | None = Field(None, max_length=200)
+    """taken, and chooses nothing: the operator has chosen"""
 
 
-class Moderation(BaseModel):
+class Moderation(ResponseBody):
     """What was decided on a post, by category; only those of the header `Tribunal-Categories` are judged."""
 
-    flagged: bool = Field(description="whether the post is hate speech", examples=[False])
-    categories: dict[str, bool] = Field(
-        description="whether the post is of a category; false for one that isn't judged",
-        examples=[dict.fromkeys(CATEGORIES, False)],
-    )
+    flagged: bool = Field(examples=[False])
+    """whether the post is hate speech"""
+    categories: dict[str, bool] = Field(examples=[dict.fromkeys(CATEGORIES, False)])
+    """whether the post is of a category; false for one that isn't judged"""
     category_scores: dict[str, float] = Field(
-        description="the probability that the post is of a category; 0 for one that isn't judged",
-        examples=[{each: 0.03 if each.startswith(HATE) else 0.0 for each in CATEGORIES}],
+        examples=[{each: 0.03 if each.startswith(HATE) else 0.0 for each in CATEGORIES}]
     )
+    """the probability that the post is of a category; 0 for one that isn't judged"""
     category_applied_input_types: dict[str, list[Literal["text", "image"]]] = Field(
-        description="what of the post was judged; nothing for a category that isn't",
-        examples=[{each: ["text"] if each.startswith(HATE) else [] for each in CATEGORIES}],
+        examples=[{each: ["text"] if each.startswith(HATE) else [] for each in CATEGORIES}]
     )
+    """what of the post was judged; nothing for a category that isn't"""
 
 
-class ModerationResponse(BaseModel):
+class ModerationResponse(ResponseBody):
     """The decisions, in the order of the inputs."""
 
-    id: str = Field(description="of this answer", examples=["modr-0198c5d1f3a1b2c3d4e5f"])
-    model: str = Field(description="which graph decided, and by which models", examples=["tribunal (openai:gpt-5.1)"])
-    results: list[Moderation] = Field(description="one a post")
+    id: str = Field(examples=["modr-0198c5d1f3a1b2c3d4e5f"])
+    """of this answer"""
+    model: str = Field(examples=["tribunal (openai:gpt-5.1)"])
+    """which graph decided, and by which models"""
+    results: list[Moderation]
+    """one a post"""
 
 
-class ListedModel(BaseModel):
+class ListedModel(ResponseBody):
     """A model, as OpenAI's clients list it: here, the graph that decides."""
 
-    id: str = Field(description="the graph's name", examples=["tribunal"])
-    object: Literal["model"] = Field(default="model", description="the kind of this object")
-    created: int = Field(default=0, description="always 0: a graph has no date")
-    owned_by: str = Field(default="tribunal", description="always tribunal")
+    id: str = Field(examples=["tribunal"])
+    """the graph's name"""
+    object: Literal["model"] = "model"
+    """the kind of this object"""
+    created: int = 0
+    """always 0: a graph has no date"""
+    owned_by: str = "tribunal"
+    """always tribunal"""
 
 
-class ModelList(BaseModel):
+class ModelList(ResponseBody):
     """The models."""
 
-    object: Literal["list"] = Field(default="list", description="the kind of this object")
-    data: list[ListedModel] = Field(description="the one that /v1/moderations decides by")
+    object: Literal["list"] = "list"
+    """the kind of this object"""
+    data: list[ListedModel]
+    """the one that /v1/moderations decides by"""
 
 
 @router.get("/v1/models", responses=responses(model=OpenAIError, body_of=openai_error))
@@ -163,7 +176,12 @@ async def moderate(
     if "policy" not in settings and context_from(settings).task == "hate":
         settings = {**settings, "policy": POLICY}  # which tells threats from other hate
     scored = await score_posts(request, replica, who, posts, settings)
-    judged = await _judged_categories(scored.records, settings)
+    # Threats are where every verdict could have been that category: its policy was shown, and has it.
+    policy = await policy_in_force(context_from(settings).policy)
+    schemes = {record.scheme for record in scored.records}
+    names = [{category.name for category in policy.categories(scheme)} for scheme in schemes]
+    tells_threats = all(record.policy for record in scored.records) and all(THREATENING in each for each in names)
+    judged = [HATE, THREATENING] if tells_threats else [HATE]
     response.headers.update({**scored.headers, "Tribunal-Categories": ", ".join(judged)})
     models = dict.fromkeys(call.model for record in scored.records for call in record.calls)
     graph = replica.options.graph
@@ -195,18 +213,6 @@ def _posts_of(body: ModerationRequest) -> list[JSON]:
             where = f"input.{number}" if len(posts) > 1 else "input"
             raise Problem("bad_input", f"{where}: is empty; give a text or an image")
     return posts
-
-
-async def _judged_categories(records: Sequence[Record], settings: JSON) -> list[str]:
-    """Return the categories that are judged.
-
-    Threats are where every verdict could have been that category: its policy was shown, and has it.
-    """
-    policy = await policy_in_force(context_from(settings).policy)
-    schemes = {record.scheme for record in records}
-    names = [{category.name for category in policy.categories(scheme)} for scheme in schemes]
-    tells_threats = all(record.policy for record in records) and all(THREATENING in each for each in names)
-    return [HATE, THREATENING] if tells_threats else [HATE]
 
 
 def _moderation_of(record: Record, judged: list[str]) -> Moderation:

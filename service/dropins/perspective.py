@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from tribunal.cases.problem import Problem
@@ -19,6 +19,7 @@ from tribunal.service.dropins.verdicts import score_of, score_posts
 from tribunal.service.replica.keys import Caller
 from tribunal.service.routes.access import Access, CurrentReplica, KeyFirst
 from tribunal.service.routes.judge import MAX_TEXT
+from tribunal.service.routes.parameters import ResponseBody
 from tribunal.text import one_line, parse_json
 
 PerspectiveAttribute = Literal["IDENTITY_ATTACK", "HATE_SPEECH"]
@@ -26,7 +27,7 @@ JUDGED: tuple[PerspectiveAttribute, ...] = ("IDENTITY_ATTACK", "HATE_SPEECH")
 VERSION = "v1alpha1"
 
 
-class _GoogleModel(BaseModel):
+class _GoogleModel(ResponseBody):
     """As Google reads JSON: a name is written in either way, and one that isn't known is refused."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
@@ -35,37 +36,37 @@ class _GoogleModel(BaseModel):
 class TextEntry(_GoogleModel):
     """A text."""
 
-    text: str = Field(default="", max_length=MAX_TEXT, description="its words", examples=["Good morning!"])
-    type: Literal["PLAIN_TEXT", "TEXT_TYPE_UNSPECIFIED", "HTML"] = Field(
-        default="PLAIN_TEXT", description="plain text; HTML is refused, as Google does"
-    )
+    text: str = Field(default="", max_length=MAX_TEXT, examples=["Good morning!"])
+    """its words"""
+    type: Literal["PLAIN_TEXT", "TEXT_TYPE_UNSPECIFIED", "HTML"] = "PLAIN_TEXT"
+    """plain text; HTML is refused, as Google does"""
 
 
 class ArticleAndParentComment(_GoogleModel):
     """What a comment stands under."""
 
-    article: TextEntry | None = Field(default=None, description="the article")
-    parent_comment: TextEntry | None = Field(default=None, description="the comment that it answers")
+    article: TextEntry | None = None
+    """the article"""
+    parent_comment: TextEntry | None = None
+    """the comment that it answers"""
 
 
 class CommentContext(_GoogleModel):
     """What was said before; only one of the two fields."""
 
-    entries: list[TextEntry] | None = Field(default=None, description="texts, the oldest first")
-    article_and_parent_comment: ArticleAndParentComment | None = Field(
-        default=None, description="an article, and the comment that is answered"
-    )
+    entries: list[TextEntry] | None = None
+    """texts, the oldest first"""
+    article_and_parent_comment: ArticleAndParentComment | None = None
+    """an article, and the comment that is answered"""
 
 
 class AttributeParameters(_GoogleModel):
     """How a score is wanted."""
 
-    score_type: Literal["PROBABILITY", "SCORE_TYPE_UNSPECIFIED", "STD_DEV_SCORE", "PERCENTILE", "RAW"] = Field(
-        default="PROBABILITY", description="PROBABILITY is the only one given"
-    )
-    score_threshold: Annotated[float, Field(examples=[0.5])] | None = Field(
-        default=None, allow_inf_nan=False, description="leave the attribute out of the answer below this score"
-    )
+    score_type: Literal["PROBABILITY", "SCORE_TYPE_UNSPECIFIED", "STD_DEV_SCORE", "PERCENTILE", "RAW"] = "PROBABILITY"
+    """PROBABILITY is the only one given"""
+    score_threshold: Annotated[float, Field(examples=[0.5])] | None = Field(default=None, allow_inf_nan=False)
+    """leave the attribute out of the answer below this score"""
 
 
 UnusedText = Annotated[str | None, Field(max_length=1000, description="taken and not used", examples=["s-1"])]
@@ -74,27 +75,27 @@ UnusedText = Annotated[str | None, Field(max_length=1000, description="taken and
 class AnalyzeCommentRequest(_GoogleModel):
     """A comment to analyse."""
 
-    comment: TextEntry = Field(description="what is judged")
+    comment: TextEntry
+    """what is judged"""
     requested_attributes: dict[str, AttributeParameters] = Field(
-        default_factory=dict,
-        description="which scores: IDENTITY_ATTACK, HATE_SPEECH or both; for others see dropUnsupportedAttributes",
-        examples=[{"IDENTITY_ATTACK": {}}],
+        default_factory=dict, examples=[{"IDENTITY_ATTACK": {}}]
     )
-    context: CommentContext | None = Field(default=None, description="what was said before; it is read, and not judged")
-    span_annotations: bool = Field(False, description="true: a score for each passage that a cue quotes, if any")
-    languages: list[str] = Field(
-        default_factory=list,
-        max_length=20,
-        description="of the comment, as tags; only a single one is heeded. Every language is judged",
-        examples=[["en"]],
-    )
+    """which scores: IDENTITY_ATTACK, HATE_SPEECH or both; for others see dropUnsupportedAttributes"""
+    context: CommentContext | None = None
+    """what was said before; it is read, and not judged"""
+    span_annotations: bool = False
+    """true: a score for each passage that a cue quotes, if any"""
+    languages: list[str] = Field(default_factory=list, max_length=20, examples=[["en"]])
+    """of the comment, as tags; only a single one is heeded. Every language is judged"""
     drop_unsupported_attributes: bool = Field(
         default=False,
         description="true: other attributes are left out of the answer, if one of the two is asked for, and named in "
         "the header Tribunal-Dropped-Attributes; else they are refused, unless the operator says otherwise",
     )
-    do_not_store: bool = Field(default=False, description="true: neither comment nor record is stored")
-    client_token: str | None = Field(default=None, max_length=1000, description="given back", examples=["t-1"])
+    do_not_store: bool = False
+    """true: neither comment nor record is stored"""
+    client_token: str | None = Field(default=None, max_length=1000, examples=["t-1"])
+    """given back"""
     session_id: UnusedText = None
     community_id: UnusedText = None
 
@@ -119,36 +120,43 @@ class AnalyzeCommentRequest(_GoogleModel):
 class AttributeScore(_GoogleModel):
     """A score."""
 
-    value: float = Field(ge=0, le=1, description="the probability that it is hate speech", examples=[0.91])
-    type: Literal["PROBABILITY"] = Field(default="PROBABILITY", description="the type of every score")
+    value: float = Field(ge=0, le=1, examples=[0.91])
+    """the probability that it is hate speech"""
+    type: Literal["PROBABILITY"] = "PROBABILITY"
+    """the type of every score"""
 
 
 class SpanScore(_GoogleModel):
     """A score of a passage."""
 
-    begin: int = Field(ge=0, description="where it begins, in UTF-16 code units", examples=[0])
-    end: int = Field(ge=0, description="where it ends, exclusive", examples=[13])
-    score: AttributeScore = Field(description="the verdict's: a passage has none of its own")
+    begin: int = Field(ge=0, examples=[0])
+    """where it begins, in UTF-16 code units"""
+    end: int = Field(ge=0, examples=[13])
+    """where it ends, exclusive"""
+    score: AttributeScore
+    """the verdict's: a passage has none of its own"""
 
 
 class AttributeScores(_GoogleModel):
     """The scores of an attribute."""
 
-    summary_score: AttributeScore = Field(description="of the whole comment")
-    span_scores: list[SpanScore] = Field(description="of its passages")
+    summary_score: AttributeScore
+    """of the whole comment"""
+    span_scores: list[SpanScore]
+    """of its passages"""
 
 
 class AnalyzeCommentResponse(_GoogleModel):
     """What came of it."""
 
-    attribute_scores: dict[str, AttributeScores] = Field(
-        default_factory=dict, description="by attribute; one below its scoreThreshold is left out"
-    )
-    languages: list[str] = Field(default_factory=list, description="the language it was judged in", examples=[["en"]])
-    detected_languages: list[str] | None = Field(
-        default=None, description="the language that was detected, where none was given", examples=[["en"]]
-    )
-    client_token: str | None = Field(default=None, description="the request's", examples=["t-1"])
+    attribute_scores: dict[str, AttributeScores] = Field(default_factory=dict)
+    """by attribute; one below its scoreThreshold is left out"""
+    languages: list[str] = Field(default_factory=list, examples=[["en"]])
+    """the language it was judged in"""
+    detected_languages: list[str] | None = Field(default=None, examples=[["en"]])
+    """the language that was detected, where none was given"""
+    client_token: str | None = Field(default=None, examples=["t-1"])
+    """the request's"""
 
 
 def discovery_document(root: str) -> dict[str, Any]:

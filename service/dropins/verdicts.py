@@ -73,7 +73,15 @@ async def _decide_posts(
         raise Problem("late", "this takes longer than the service waits; send it again to get its outcome")
     case_ids = [each.opened.id for each in opened_posts]
     for case_id, record in zip(case_ids, records, strict=True):
-        _require_hate_verdict(case_id, record)
+        if record.outcome == "failure":
+            raise Problem("unavailable", f"no verdict: {record.explanation} (case {case_id})", retry_after=5)
+        why = {
+            "refusal": f"no verdict: a model declined to judge this post (case {case_id})",
+            "pending": f"no verdict yet: a person has to decide; ask for /v1/cases/{case_id} later",
+            "verdict": f"no verdict on hate: this service decides on {record.task}",
+        }
+        if record.outcome != "verdict" or record.hateful is None:
+            raise Problem("undecided", why[record.outcome])
     return case_ids, records
 
 
@@ -91,19 +99,6 @@ async def _wait_for_outcome(replica: Replica, who: Caller, post: _OpenedPost, de
             if not post.opened.found:
                 raise
             post.opened = await _open_case(replica, who, post.new)  # whoever it was begun for has gone away
-
-
-def _require_hate_verdict(case_id: str, record: Record) -> None:
-    """Raise Problem unless a case has a verdict on hate: one that failed, was refused or waits is given no score."""
-    if record.outcome == "failure":
-        raise Problem("unavailable", f"no verdict: {record.explanation} (case {case_id})", retry_after=5)
-    why = {
-        "refusal": f"no verdict: a model declined to judge this post (case {case_id})",
-        "pending": f"no verdict yet: a person has to decide; ask for /v1/cases/{case_id} later",
-        "verdict": f"no verdict on hate: this service decides on {record.task}",
-    }
-    if record.outcome != "verdict" or record.hateful is None:
-        raise Problem("undecided", why[record.outcome])
 
 
 class ScoredPosts:

@@ -36,7 +36,7 @@ from tribunal.service.replica.claims import (
     policy_of_case,
 )
 from tribunal.store.audit import OPERATOR, Who, sha
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import appeals, cases, decisions
 from tribunal.times import DAY, new_id
 
@@ -101,30 +101,29 @@ class Appeals(ClaimStore):
                     return await self._update(connection, before, {}), False
             _check_appealable(case)
             if new.kind == "appeal":
-                await self._check_in_time(connection, case, now)
+                latest = select(func.max(decisions.c.at)).where(decisions.c.case_id == case["id"])
+                days = (now - (await connection.scalar(latest) or case["finished"])) / DAY
+                if days > self._days:
+                    raise Problem(
+                        "conflict", f"case: {case['id']}: was decided {days:.0f} days ago, over {self._days:g}"
+                    )
             record = Record.model_validate(case["record"])
             row = {
                 "id": appeal_id, "case_id": case_id, "created": now, "key_id": key_id or None, **new.dump(),
                 "status": "waiting", "note": "", "category_before": record.category, "hateful_before": record.hateful,
             }  # fmt: skip
             opening = self._store.insert(appeals).values(**row).on_conflict_do_nothing().returning(appeals)
-            opened = (await connection.execute(opening)).mappings().first()
+            opened = await first_row(connection, opening)
             if opened is None:
                 still_open = select(appeals.c.id).where(appeals.c.case_id == case_id, appeals.c.decided.is_(None))
-                other = (await connection.execute(still_open)).scalar()
+                other = await connection.scalar(still_open)
                 raise Problem("conflict", f"case: {case_id}: an appeal is open already: {other}; wait for its decision")
             event = _EVENTS[new.kind]
-            await announce_step(connection, self._outbox, event, dict(opened), case)
+            await announce_step(connection, self._outbox, event, opened, case)
             details = {"appellant_sha": sha(new.appellant), "reason_sha": sha(new.reason)}
-            await self._log(connection, by, event, dict(opened), **details)
+            await self._log(connection, by, event, opened, **details)
         self._outbox.send()
-        return dict(opened), True
-
-    async def _check_in_time(self, connection: AsyncConnection, case: JSON, now: float) -> None:
-        latest = select(func.max(decisions.c.at)).where(decisions.c.case_id == case["id"])
-        days = (now - ((await connection.execute(latest)).scalar() or case["finished"])) / DAY
-        if days > self._days:
-            raise Problem("conflict", f"case: {case['id']}: was decided {days:.0f} days ago, over {self._days:g}")
+        return opened, True
 
     async def release(self, row_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False) -> JSON:
         """Give a claim back; a lead may do so for whoever is away, and the appeal is then anybody's again.
@@ -329,5 +328,4 @@ def _is_repeated(appeal: JSON, reviewer: str, action: Action, note: str, after: 
 async def _ended_trial(connection: AsyncConnection, appeal: JSON) -> JSON | None:
     """Return the new trial's row once it has come to something."""
     ended = (cases.c.id == appeal["trial_id"]) & cases.c.outcome.is_not(None)
-    row = (await connection.execute(select(cases).where(ended))).mappings().first()
-    return dict(row) if row is not None else None
+    return await first_row(connection, select(cases).where(ended))

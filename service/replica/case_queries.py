@@ -23,6 +23,7 @@ QueueOrder = Literal["oldest", "newest", "least sure", "most sure"]
 ClaimState = Literal["free", "mine", "claimed", "escalated"]
 Choices = list[dict[str, int]]
 PAGE = 25
+_TAKEN_AT_ONCE = 20  # cases that are offered to one person: others take some of them meanwhile
 _SKIP_SECONDS = 86_400.0  # for which nobody is given a case again that they skipped
 _EXCERPT = 200  # characters
 _MANY_CASES = 10_000  # from which on what one may choose from isn't counted for every page
@@ -202,10 +203,10 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int,
     return [rows[each] for each in ids if each in rows]
 
 
-async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: bool, limit: int = 20) -> list[str]:
+async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: bool) -> list[str]:
     """Return which cases to give somebody next: free ones that they haven't skipped lately, in their order.
 
-    There are several, since others take them meanwhile. Leads are given what was escalated, too.
+    Leads are given what was escalated, too.
     """
     now = database_now()
     skipped = select(notes.c.id).where(
@@ -217,7 +218,7 @@ async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: 
     )
     if not leads:
         following = following.where(cases.c.escalated.is_(None))
-    rows = await store.fetch_rows(following.order_by(*_sort_columns(filters.sort)).limit(limit))
+    rows = await store.fetch_rows(following.order_by(*_sort_columns(filters.sort)).limit(_TAKEN_AT_ONCE))
     return [row["id"] for row in rows]
 
 

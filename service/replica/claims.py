@@ -20,7 +20,7 @@ from tribunal.probability import probability_by_person
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
 from tribunal.schema import JSON, Appealed, Record, Trial
 from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append, sha
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import cases
 
 NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
@@ -67,18 +67,20 @@ class ClaimStore:
             Problem: there is none, it is decided, somebody else has it, or this person has decided the case.
         """
         until = database_now() + seconds
-        async with self._store.transaction() as connection:
-            await self._lock_for(connection, row_id, reviewer)
-            row = await self._update(connection, row_id, {"claimed_by": reviewer, "claimed_until": until})
-            await self._log(connection, by, self.claimed_kind, row, reviewer=reviewer, until=until)
-        return row
+        values = {"claimed_by": reviewer, "claimed_until": until}
+        return await self._set_claim(row_id, reviewer, values, by, self.claimed_kind, until=until)
 
     async def release(self, row_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
         """Give a claim back. As `claim`."""
+        return await self._set_claim(row_id, reviewer, NO_CLAIM, by, self.released_kind)
+
+    async def _set_claim(
+        self, row_id: str, reviewer: str, values: JSON, by: Who, kind: Kind, **details: object
+    ) -> JSON:
         async with self._store.transaction() as connection:
-            await self._lock_for(connection, row_id, reviewer)
-            row = await self._update(connection, row_id, NO_CLAIM)
-            await self._log(connection, by, self.released_kind, row, reviewer=reviewer)
+            self._check_may_decide(*await self._lock(connection, row_id), reviewer)
+            row = await self._update(connection, row_id, values)
+            await self._log(connection, by, kind, row, reviewer=reviewer, **details)
         return row
 
     async def undo(self, row_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:
@@ -160,13 +162,8 @@ class ClaimStore:
         check_not_erased(case, f"{self.noun}: {row_id}")
         return case, await self._update(connection, row_id, {})
 
-    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
-        """Return a case and its row as `_lock`, which this person may decide; raise Problem as `claim`."""
-        case, row = await self._lock(connection, row_id)
-        self._check_may_decide(case, row, reviewer)
-        return case, row
-
     def _check_may_decide(self, case: JSON, row: JSON, reviewer: str) -> None:
+        """Check that this person may decide on a row; raise Problem as `claim`."""
         self._check_waits(row, reviewer)
         check_another_decides(reviewer, deciders(Record.model_validate(case["record"])))
 
@@ -181,12 +178,12 @@ class ClaimStore:
         """Change a row, which nobody else can change before the transaction ends; without values only lock it."""
         changing = update(self.table).where(self.table.c.id == row_id).returning(self.table)
         changing = changing.values(**(values or {"status": self.table.c.status}))
-        return self._existing((await connection.execute(changing)).mappings().first(), row_id)
+        return self._existing(await first_row(connection, changing), row_id)
 
-    def _existing(self, row: Any, row_id: str) -> JSON:
+    def _existing(self, row: JSON | None, row_id: str) -> JSON:
         if row is None:
             raise Problem("not_found", f"{self.noun}: {row_id[:80]}: there is none")
-        return dict(row)
+        return row
 
     async def _log(self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object) -> None:
         entry = LogEntry(kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details})
@@ -201,10 +198,10 @@ def undo_seconds_left(row: JSON, reviewer: str | None = None) -> float:
 async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
     """Return a case that nobody else can change before the transaction ends; raise Problem if there is none."""
     same = update(cases).where(which).values(attempt=cases.c.attempt).returning(cases)
-    row = (await connection.execute(same)).mappings().first()
+    row = await first_row(connection, same)
     if row is None:
         raise Problem("not_found", f"{name}: there is none")
-    return dict(row)
+    return row
 
 
 # The fields of a record that are its outcome.

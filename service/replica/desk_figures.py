@@ -24,22 +24,29 @@ _KINDS = ("case.claimed", "case.answered", "case.undone")
 class ReviewerWork(Frozen):
     """The decisions of one reviewer, and how long they took: from the claim, or from the decision before it."""
 
-    name: str = Field(description="who", examples=["kim (desk)"])
-    cases: int = Field(description="decisions that stood", examples=[118])
-    median: float | None = Field(description="seconds a case", examples=[24.0])
-    p90: float | None = Field(description="seconds within which nine of ten were decided", examples=[61.0])
-    breaks: int = Field(description="pauses of over ten minutes, which count for no case", examples=[3])
+    name: str = Field(examples=["kim (desk)"])
+    """who"""
+    cases: int = Field(examples=[118])
+    """decisions that stood"""
+    median: float | None = Field(examples=[24.0])
+    """seconds a case"""
+    p90: float | None = Field(examples=[61.0])
+    """seconds within which nine of ten were decided"""
+    breaks: int = Field(examples=[3])
+    """pauses of over ten minutes, which count for no case"""
 
 
 class DeskFigures(Frozen):
     """The work at the desk and over the API in a time."""
 
-    all: ReviewerWork = Field(description="of all reviewers together")
-    reviewers: list[ReviewerWork] = Field(description="by reviewer")
-    undone: int = Field(description="decisions that were taken back at once", examples=[2])
-    blind: RaterAgreement = Field(
-        description="of the model and whoever decided without having seen its verdict; decisions taken back don't count"
-    )
+    all: ReviewerWork
+    """of all reviewers together"""
+    reviewers: list[ReviewerWork]
+    """by reviewer"""
+    undone: int = Field(examples=[2])
+    """decisions that were taken back at once"""
+    blind: RaterAgreement
+    """of the model and whoever decided without having seen its verdict; decisions taken back don't count"""
 
 
 class _Decision(Frozen):

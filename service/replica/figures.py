@@ -28,8 +28,10 @@ from tribunal.times import DAY
 class TimeSpan(Frozen):
     """A time, in seconds of the epoch: from `since` to just before `until`."""
 
-    since: float = Field(description="start, in seconds of the epoch", examples=[1795330000.0])
-    until: float = Field(description="end, exclusive, in seconds of the epoch", examples=[1797922000.0])
+    since: float = Field(examples=[1795330000.0])
+    """start, in seconds of the epoch"""
+    until: float = Field(examples=[1797922000.0])
+    """end, exclusive, in seconds of the epoch"""
 
     @property
     def before(self) -> TimeSpan:
@@ -40,125 +42,179 @@ class TimeSpan(Frozen):
 class DayFigures(Frozen):
     """What ended on a day (UTC)."""
 
-    day: str = Field(description="the day", examples=["2026-11-22"])
-    posts: int = Field(default=0, description="posts that the models finished, including those to review")
-    outcomes: dict[str, int] = Field(default_factory=dict, description="these by outcome", examples=[{"verdict": 118}])
-    cost: float = Field(default=0.0, description="by the price table, new trials included; where it is known")
-    cost_unknown: int = Field(default=0, description="cases whose cost isn't known: a model or the table has no price")
+    day: str = Field(examples=["2026-11-22"])
+    """the day"""
+    posts: int = 0
+    """posts that the models finished, including those to review"""
+    outcomes: dict[str, int] = Field(default_factory=dict, examples=[{"verdict": 118}])
+    """these by outcome"""
+    cost: float = 0.0
+    """by the price table, new trials included; where it is known"""
+    cost_unknown: int = 0
+    """cases whose cost isn't known: a model or the table has no price"""
 
 
 class AutomationFigures(Frozen):
     """How much was decided without a person."""
 
-    verdicts: int = Field(description="posts with a verdict", examples=[118])
-    by_people: int = Field(description="those whose verdict in force is a person's", examples=[12])
-    share: float | None = Field(description="the fully automated share, from 0 to 1", examples=[0.898])
+    verdicts: int = Field(examples=[118])
+    """posts with a verdict"""
+    by_people: int = Field(examples=[12])
+    """those whose verdict in force is a person's"""
+    share: float | None = Field(examples=[0.898])
+    """the fully automated share, from 0 to 1"""
 
 
 class ChangeFigures(Frozen):
     """How often a person decided otherwise than what stood before them."""
 
-    decided: int = Field(description="decisions", examples=[12])
-    turned: int = Field(description="those with another category than before", examples=[3])
-    rate: float | None = Field(description="their share, from 0 to 1", examples=[0.25])
-    results: dict[str, int] = Field(description="decisions by result", examples=[{"accepted": 9, "changed": 3}])
+    decided: int = Field(examples=[12])
+    """decisions"""
+    turned: int = Field(examples=[3])
+    """those with another category than before"""
+    rate: float | None = Field(examples=[0.25])
+    """their share, from 0 to 1"""
+    results: dict[str, int] = Field(examples=[{"accepted": 9, "changed": 3}])
+    """decisions by result"""
 
 
 class Reversals(Frozen):
     """Decisions that were turned round."""
 
-    reviews: ChangeFigures = Field(description="of cases that the court put before a person")
-    appeals: ChangeFigures = Field(description="of appeals")
-    reopened: ChangeFigures = Field(description="of cases that a lead reopened")
+    reviews: ChangeFigures
+    """of cases that the court put before a person"""
+    appeals: ChangeFigures
+    """of appeals"""
+    reopened: ChangeFigures
+    """of cases that a lead reopened"""
 
 
 class DurationFigures(Frozen):
     """How long it took. Each value is that of a case, and no mean of two."""
 
-    cases: int = Field(default=0, description="how many cases it is of", examples=[118])
-    median: float | None = Field(default=None, description="seconds", examples=[2.4])
-    p90: float | None = Field(default=None, description="seconds within which nine of ten were decided", examples=[3.6])
+    cases: int = Field(default=0, examples=[118])
+    """how many cases it is of"""
+    median: float | None = Field(default=None, examples=[2.4])
+    """seconds"""
+    p90: float | None = Field(default=None, examples=[3.6])
+    """seconds within which nine of ten were decided"""
 
 
 class DecisionTimes(Frozen):
     """How long it took from when a post was taken in, or an appeal was made, to its decision."""
 
-    verdicts: DurationFigures = Field(default=DurationFigures(), description="of all posts with a verdict")
-    by_people: DurationFigures = Field(default=DurationFigures(), description="of those that a person decided")
-    appeals: DurationFigures = Field(default=DurationFigures(), description="of appeals and reopened cases")
+    verdicts: DurationFigures = DurationFigures()
+    """of all posts with a verdict"""
+    by_people: DurationFigures = DurationFigures()
+    """of those that a person decided"""
+    appeals: DurationFigures = DurationFigures()
+    """of appeals and reopened cases"""
 
 
 class OpenItems(Frozen):
     """How many wait, and since when."""
 
-    waiting: int = Field(description="how many, now", examples=[3])
-    oldest: float | None = Field(description="since when the oldest waits, in seconds of the epoch", examples=[1.79e9])
+    waiting: int = Field(examples=[3])
+    """how many, now"""
+    oldest: float | None = Field(examples=[1.79e9])
+    """since when the oldest waits, in seconds of the epoch"""
 
 
 class OpenWork(Frozen):
     """What waits now, whatever time was asked for."""
 
-    court: OpenItems = Field(description="posts waiting for the model")
-    reviews: OpenItems = Field(description="cases waiting for a moderator")
-    appeals: OpenItems = Field(description="appeals that aren't decided")
-    second_opinions: OpenItems = Field(description="second opinions that nobody has given")
-    disagreements: OpenItems = Field(description="second opinions that differ, for a lead")
+    court: OpenItems
+    """posts waiting for the model"""
+    reviews: OpenItems
+    """cases waiting for a moderator"""
+    appeals: OpenItems
+    """appeals that aren't decided"""
+    second_opinions: OpenItems
+    """second opinions that nobody has given"""
+    disagreements: OpenItems
+    """second opinions that differ, for a lead"""
 
 
 class CategoryShare(Frozen):
     """A category's part of the verdicts, now and before."""
 
-    category: str = Field(description="its name", examples=["Religious"])
-    posts: int = Field(description="its posts in this time", examples=[20])
-    share: float | None = Field(description="their part of the verdicts", examples=[0.17])
-    posts_before: int = Field(description="its posts in the earlier time", examples=[10])
-    share_before: float | None = Field(description="their part of the verdicts then", examples=[0.09])
+    category: str = Field(examples=["Religious"])
+    """its name"""
+    posts: int = Field(examples=[20])
+    """its posts in this time"""
+    share: float | None = Field(examples=[0.17])
+    """their part of the verdicts"""
+    posts_before: int = Field(examples=[10])
+    """its posts in the earlier time"""
+    share_before: float | None = Field(examples=[0.09])
+    """their part of the verdicts then"""
 
 
 class CategoryDrift(Frozen):
     """How far the shares of the categories have moved from those of an earlier time."""
 
-    before: TimeSpan = Field(description="the earlier time")
-    posts: int = Field(description="verdicts in this time", examples=[118])
-    posts_before: int = Field(description="verdicts in the earlier time", examples=[110])
+    before: TimeSpan
+    """the earlier time"""
+    posts: int = Field(examples=[118])
+    """verdicts in this time"""
+    posts_before: int = Field(examples=[110])
+    """verdicts in the earlier time"""
     distance: float | None = Field(
         description="Jensen-Shannon distance with logarithms to the base 2: 0 the same shares, 1 no category in "
         "common; none where one of the two times has no verdict. Few posts move it by chance alone",
         examples=[0.08],
     )
-    categories: list[CategoryShare] = Field(description="each category, the most frequent first")
+    categories: list[CategoryShare]
+    """each category, the most frequent first"""
 
 
 class NamedAgreement(Frozen):
     """The agreement of a reviewer, or about a category."""
 
-    name: str = Field(description="a reviewer, or a category; court: no person decided first", examples=["kim (desk)"])
-    agreement: RaterAgreement = Field(description="of a category: whether both gave it or neither did")
+    name: str = Field(examples=["kim (desk)"])
+    """a reviewer, or a category; court: no person decided first"""
+    agreement: RaterAgreement
+    """of a category: whether both gave it or neither did"""
 
 
 class SecondOpinionFigures(Frozen):
     """Second opinions that were given in this time."""
 
-    all: RaterAgreement = Field(description="of who decided, and who gave the second opinion")
-    reviewers: list[NamedAgreement] = Field(description="by reviewer: of all pairs that they are one of")
-    categories: list[NamedAgreement] = Field(description="by category")
+    all: RaterAgreement
+    """of who decided, and who gave the second opinion"""
+    reviewers: list[NamedAgreement]
+    """by reviewer: of all pairs that they are one of"""
+    categories: list[NamedAgreement]
+    """by category"""
 
 
 class Figures(Frozen):
     """The board's numbers of a time."""
 
-    span: TimeSpan = Field(description="the time")
-    outcomes: dict[str, int] = Field(description="posts by outcome", examples=[{"verdict": 118, "pending": 2}])
-    days: list[DayFigures] = Field(description="the days on which something ended, the earliest first")
-    automated: AutomationFigures = Field(description="how much was decided without a person")
-    reversals: Reversals = Field(description="how often a decision was turned round")
-    to_decision: DecisionTimes = Field(description="how long it took")
-    waiting: OpenWork = Field(description="what waits now")
-    cost: float = Field(description="all that is known to have been spent, by the price table", examples=[4.2])
-    cost_unknown: int = Field(description="cases whose cost isn't known", examples=[0])
-    drift: CategoryDrift = Field(description="how the shares of the categories have moved")
-    agreement: SecondOpinionFigures = Field(description="of second opinions")
-    desk: DeskFigures = Field(description="the work at the desk")
+    span: TimeSpan
+    """the time"""
+    outcomes: dict[str, int] = Field(examples=[{"verdict": 118, "pending": 2}])
+    """posts by outcome"""
+    days: list[DayFigures]
+    """the days on which something ended, the earliest first"""
+    automated: AutomationFigures
+    """how much was decided without a person"""
+    reversals: Reversals
+    """how often a decision was turned round"""
+    to_decision: DecisionTimes
+    """how long it took"""
+    waiting: OpenWork
+    """what waits now"""
+    cost: float = Field(examples=[4.2])
+    """all that is known to have been spent, by the price table"""
+    cost_unknown: int = Field(examples=[0])
+    """cases whose cost isn't known"""
+    drift: CategoryDrift
+    """how the shares of the categories have moved"""
+    agreement: SecondOpinionFigures
+    """of second opinions"""
+    desk: DeskFigures
+    """the work at the desk"""
 
 
 async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = None) -> Figures:

@@ -29,34 +29,47 @@ from tribunal.times import new_id
 class Amounts(Frozen):
     """Calls, tokens and money."""
 
-    calls: int = Field(default=0, description="requests that were sent to models, retries and re-asks too")
-    tokens: int = Field(default=0, description="in and out")
-    money: float = Field(default=0.0, description="by the price table")
+    calls: int = 0
+    """requests that were sent to models, retries and re-asks too"""
+    tokens: int = 0
+    """in and out"""
+    money: float = 0.0
+    """by the price table"""
 
 
 class DailyLimits(Frozen):
     """The most of each that a key may spend a day; null: no limit."""
 
-    calls: int | None = Field(description="requests to models", examples=[10_000])
-    tokens: int | None = Field(description="in and out")
-    money: float | None = Field(description="by the price table")
+    calls: int | None = Field(examples=[10_000])
+    """requests to models"""
+    tokens: int | None
+    """in and out"""
+    money: float | None
+    """by the price table"""
 
 
 class DayUsage(Frozen):
     """What a key spent on a day."""
 
-    day: str = Field(description="UTC", examples=["2026-11-22"])
-    spent: Amounts = Field(description="what its cases that came to rest have cost")
-    reserved: Amounts = Field(description="the most that its cases under way may still cost")
+    day: str = Field(examples=["2026-11-22"])
+    """UTC"""
+    spent: Amounts
+    """what its cases that came to rest have cost"""
+    reserved: Amounts
+    """the most that its cases under way may still cost"""
 
 
 class KeyUsage(Frozen):
     """What a key may spend today, and what it has spent on each day."""
 
-    key: str = Field(description="the key's id", examples=["9f86d081884c"])
-    limits: DailyLimits = Field(description="of a day")
-    ends: float = Field(description="when today ends, in seconds of the epoch: at 24:00 UTC", examples=[1795392000.0])
-    days: list[DayUsage] = Field(description="today, then the days before on which it spent something")
+    key: str = Field(examples=["9f86d081884c"])
+    """the key's id"""
+    limits: DailyLimits
+    """of a day"""
+    ends: float = Field(examples=[1795392000.0])
+    """when today ends, in seconds of the epoch: at 24:00 UTC"""
+    days: list[DayUsage]
+    """today, then the days before on which it spent something"""
 
 
 def case_bounds(options: ServiceOptions, prices: Prices | None) -> CaseBounds:

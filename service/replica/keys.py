@@ -22,7 +22,7 @@ from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
 from tribunal.store.audit import LogEntry, Who, append
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import api_keys, desk_sessions, usage
 from tribunal.times import format_date
 
@@ -135,7 +135,7 @@ async def rotate_key(store: Store, key_id: str, overlap: float, expires: float |
     now, secret = database_now(), secrets.token_urlsafe(32)
     in_force = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
     async with store.transaction() as connection:
-        row = (await connection.execute(select(api_keys).where(in_force).with_for_update())).mappings().first()
+        row = await first_row(connection, select(api_keys).where(in_force).with_for_update())
         if row is None:
             raise BadInput(f"key: {key_id}: {_NOT_IN_FORCE}")
         if overlap and row["old_hash"] is not None and row["old_expires"] > now:

@@ -32,8 +32,7 @@ from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
-from tribunal.service.replica.near_copies import NearCopies
-from tribunal.service.replica.nearest_cases import NearestCases
+from tribunal.service.replica.near_copies import NearCopies, NearestCases
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.retention import Retention
 from tribunal.service.replica.second_opinions import SecondOpinions
@@ -130,16 +129,12 @@ class Replica:
             raise
         self.last_heartbeat = time.monotonic()
         self._is_disk_full = False
-        self._note_clock()
-        await self._release_orphaned_cases()
-
-    def _note_clock(self) -> None:
-        """Log when the clock of this machine begins or ceases to differ from the database's."""
         seconds = clock_offset()
         differs = abs(seconds) > MOST_SECONDS
         if differs and not self._clock_differs:
             _LOG.warning("the clock of this machine is %+.0f s from the database's, which counts; set it", seconds)
         self._clock_differs = differs
+        await self._release_orphaned_cases()
 
     async def _release_orphaned_cases(self) -> None:
         """Give back the cases that stand in this replica's name and that it doesn't try; nobody else takes them up.

@@ -43,14 +43,21 @@ class VerdictGroup(Frozen):
     """The verdicts of a category, of a language, or that cite a clause. None: suppressed, or not known."""
 
     name: str
-    posts: int | None = Field(default=0, description="verdicts")
+    posts: int | None = 0
+    """verdicts"""
     hateful: int | None = 0
-    by_people: int | None = Field(default=0, description="of the posts, those that a person decided")
-    automated_share: float | None = Field(default=None, description="the fully automated share, from 0 to 1")
-    changed: int | None = Field(default=0, description="decisions of people that put another category in its place")
-    appeals: int | None = Field(default=0, description="appeals that were decided")
-    turned: int | None = Field(default=0, description="of these, those that turned the decision round or changed it")
-    median_seconds: float | None = Field(default=None, description="from when a post was taken in to its verdict")
+    by_people: int | None = 0
+    """of the posts, those that a person decided"""
+    automated_share: float | None = None
+    """the fully automated share, from 0 to 1"""
+    changed: int | None = 0
+    """decisions of people that put another category in its place"""
+    appeals: int | None = 0
+    """appeals that were decided"""
+    turned: int | None = 0
+    """of these, those that turned the decision round or changed it"""
+    median_seconds: float | None = None
+    """from when a post was taken in to its verdict"""
 
 
 class AppealCounts(Frozen):
@@ -76,10 +83,13 @@ class TransparencyNumbers(Frozen):
     """
 
     span: TimeSpan
-    posts: int = Field(description="posts whose trial ended")
+    posts: int
+    """posts whose trial ended"""
     outcomes: dict[str, int]
-    hateful: int = Field(description="verdicts by which a post is hateful")
-    rehearsed: int = Field(description="posts in which the rehearsal model took part: rules, no moderator")
+    hateful: int
+    """verdicts by which a post is hateful"""
+    rehearsed: int
+    """posts in which the rehearsal model took part: rules, no moderator"""
     automated: AutomationFigures
     reversals: Reversals
     to_decision: DecisionTimes
@@ -195,26 +205,23 @@ def render_transparency(report: TransparencyNumbers, form: str) -> str:
     if form == "json":
         return report.model_dump_json(indent=2) + "\n"
     if form == "csv":
-        return _render_csv(report)
+        output = io.StringIO(newline="")
+        table = csv.writer(output)
+        table.writerow(("table", "group", "measure", "value"))
+        whole = report.model_dump(mode="json", exclude={"by_category", "by_language", "by_clause"})
+        table.writerows(("total", "", measure, value) for measure, value in _flat_fields("", whole))
+        tables = ("category", report.by_category), ("language", report.by_language), ("clause", report.by_clause)
+        for title, groups in tables:
+            for group in groups:
+                values = group.model_dump(exclude={"name"})
+                table.writerows(
+                    (title, escape_formula(group.name), measure, value) for measure, value in values.items()
+                )
+        return output.getvalue()
     template = "transparency.html.jinja" if form == "html" else "transparency.md.jinja"
     begin, end = (format_date(each).removesuffix(", 00:00 UTC") for each in (report.span.since, report.span.until))
     shown = {"it": report, "begin": begin, "end": end, "written": format_date(time.time()), "took": format_duration}
     return render_template(template, shown)
-
-
-def _render_csv(report: TransparencyNumbers) -> str:
-    """Return one number a line: of what, of which, its name, and itself; what is left out, or unknown, is empty."""
-    output = io.StringIO(newline="")
-    table = csv.writer(output)
-    table.writerow(("table", "group", "measure", "value"))
-    whole = report.model_dump(mode="json", exclude={"by_category", "by_language", "by_clause"})
-    table.writerows(("total", "", measure, value) for measure, value in _flat_fields("", whole))
-    tables = ("category", report.by_category), ("language", report.by_language), ("clause", report.by_clause)
-    for title, groups in tables:
-        for group in groups:
-            values = group.model_dump(exclude={"name"})
-            table.writerows((title, escape_formula(group.name), measure, value) for measure, value in values.items())
-    return output.getvalue()
 
 
 def _flat_fields(name: str, value: object) -> list[tuple[str, object]]:

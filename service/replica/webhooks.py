@@ -181,7 +181,13 @@ async def post_message(
             asyncio.timeout(seconds),
             session.post(url, data=body.encode(), headers=headers, allow_redirects=False) as answer,
         ):
-            return _as_answer(answer.status, answer.headers.get("Retry-After", ""))
+            status = answer.status
+            if 200 <= status < 300:
+                return DeliveryAnswer(status, None)
+            if 300 <= status < 400:
+                return DeliveryAnswer(status, f"answered {status}; redirects are not followed")
+            pause = seconds_until_retry(answer.headers.get("Retry-After", ""))
+            return DeliveryAnswer(status, f"answered {status}", None if pause is None else min(pause, _MAX_PAUSE))
     except TimeoutError:
         return DeliveryAnswer(None, f"no answer within {seconds:g} seconds")
     except (aiohttp.ClientError, OSError, ValueError) as error:  # their texts may hold the address
@@ -198,15 +204,6 @@ async def send_test_message(store: Store, webhook_id: str, seconds: float) -> De
     body = message_body(TEST, {"webhook": row["id"]})
     async with open_session() as session:
         return await post_message(session, seconds, row["url"], row["secret"], new_id("msg"), body)
-
-
-def _as_answer(status: int, retry_after: str) -> DeliveryAnswer:
-    if 200 <= status < 300:
-        return DeliveryAnswer(status, None)
-    if 300 <= status < 400:
-        return DeliveryAnswer(status, f"answered {status}; redirects are not followed")
-    pause = seconds_until_retry(retry_after)
-    return DeliveryAnswer(status, f"answered {status}", None if pause is None else min(pause, _MAX_PAUSE))
 
 
 class DueMessage(Frozen):

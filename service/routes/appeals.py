@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Record
@@ -45,7 +45,8 @@ class AppealDecision(api.RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "uphold", "note": "as before"}]})
 
-    action: Literal["uphold", "change", "retry"] = Field(description="what to do", examples=["change"])
+    action: Literal["uphold", "change", "retry"] = Field(examples=["change"])
+    """what to do"""
     category: str | None = api.CHANGED_CATEGORY
     note: str = api.words_field(
         "why; a change needs it, and it becomes the verdict's explanation", "quoted to condemn it", default=""
@@ -54,66 +55,82 @@ class AppealDecision(api.RequestBody):
     reviewer: str | None = api.REVIEWER
 
 
-class AppealResource(BaseModel):
+class AppealResource(api.ResponseBody):
     """An appeal, and what came of it."""
 
-    id: str = Field(description="the appeal's", examples=[api.APPEAL_ID])
-    case_id: str = Field(description="the case's", examples=[api.CASE_ID])
-    kind: AppealKind = Field(description="an appeal, or a lead who reopened the case")
-    created: api.Seconds = Field(description="when it was made, in seconds of the epoch")
-    appellant: str = Field(description="who appeals, as you named them; or the lead", examples=["user-7f3a"])
-    reason: str = Field(description="why, in their words", examples=["It is a quotation."])
+    id: str = Field(examples=[api.APPEAL_ID])
+    """the appeal's"""
+    case_id: str = Field(examples=[api.CASE_ID])
+    """the case's"""
+    kind: AppealKind
+    """an appeal, or a lead who reopened the case"""
+    created: api.Seconds
+    """when it was made, in seconds of the epoch"""
+    appellant: str = Field(examples=["user-7f3a"])
+    """who appeals, as you named them; or the lead"""
+    reason: str = Field(examples=["It is a quotation."])
+    """why, in their words"""
     context: str = Field(description=_CONTEXT, examples=["The line is from a song."])
     status: AppealStatus = Field(
         description="waiting for a person; trying: its new trial is under way; tried: that ended, and the person who "
         "ordered it decides; decided",
     )
-    category_before: api.Category | None = Field(description="what the decision was")
-    hateful_before: bool | None = Field(description="the same")
-    claimed_by: api.Person | None = Field(description="the person who has it before them")
-    claimed_until: api.Seconds | None = Field(description="when that ends")
-    reviewer: api.Person | None = Field(description="who ordered the new trial, and then who decided")
-    trial_id: str | None = Field(description="the case that is its new trial", examples=[api.CASE_ID])
-    trial_failed: str | None = Field(description="why the last trial came to nothing", examples=["a setting is wrong"])
-    trial: Record | None = Field(default=None, description="the record of the new trial; for reviewers and auditors")
-    result: AppealResult | None = Field(
-        description="upheld: it stands; reversed: what was hateful isn't, or the other way round; changed: another "
-        "category",
-    )
-    category: api.Category | None = Field(description="what was decided")
-    hateful: bool | None = Field(description="the same")
-    note: str = Field(description="why it was decided so", examples=["quoted to condemn it"])
-    clauses: list[str] = Field(
-        default_factory=list, description="the clauses of the policy that it rests on, by their ids", examples=[["1.1"]]
-    )
-    held_until: api.Seconds | None = Field(
-        default=None, description="when a decision of the desk takes effect, while whoever made it may undo it"
-    )
-    decided: api.Seconds | None = Field(description="when, in seconds of the epoch")
+    category_before: api.Category | None
+    """what the decision was"""
+    hateful_before: bool | None
+    """the same"""
+    claimed_by: api.Person | None
+    """the person who has it before them"""
+    claimed_until: api.Seconds | None
+    """when that ends"""
+    reviewer: api.Person | None
+    """who ordered the new trial, and then who decided"""
+    trial_id: str | None = Field(examples=[api.CASE_ID])
+    """the case that is its new trial"""
+    trial_failed: str | None = Field(examples=["a setting is wrong"])
+    """why the last trial came to nothing"""
+    trial: Record | None = None
+    """the record of the new trial; for reviewers and auditors"""
+    result: AppealResult | None
+    """upheld: it stands; reversed: what was hateful isn't, or the other way round; changed: another category"""
+    category: api.Category | None
+    """what was decided"""
+    hateful: bool | None
+    """the same"""
+    note: str = Field(examples=["quoted to condemn it"])
+    """why it was decided so"""
+    clauses: list[str] = Field(default_factory=list, examples=[["1.1"]])
+    """the clauses of the policy that it rests on, by their ids"""
+    held_until: api.Seconds | None = None
+    """when a decision of the desk takes effect, while whoever made it may undo it"""
+    decided: api.Seconds | None
+    """when, in seconds of the epoch"""
 
 
 class AppealFilters(api.PageQuery):
     """Which appeals are looked for."""
 
-    status: AppealStatus | None = Field(default=None, description="their status", examples=["waiting"])
-    kind: AppealKind | None = Field(default=None, description="appeals, or reopened cases", examples=["appeal"])
-    result: AppealResult | None = Field(default=None, description="what was decided", examples=["reversed"])
+    status: AppealStatus | None = Field(default=None, examples=["waiting"])
+    """their status"""
+    kind: AppealKind | None = Field(default=None, examples=["appeal"])
+    """appeals, or reopened cases"""
+    result: AppealResult | None = Field(default=None, examples=["reversed"])
+    """what was decided"""
     since: float | None = api.since_field("made")
-    until: float | None = api.until_field()
+    until: float | None = api.UNTIL
 
 
-class AppealPage(BaseModel):
+class AppealPage(api.ResponseBody):
     """A page of appeals, the newest first."""
 
-    appeals: list[AppealResource] = Field(description="the appeals of this page")
+    appeals: list[AppealResource]
+    """the appeals of this page"""
     next: str | None = api.next_field(api.APPEAL_ID)
 
 
 def appeal_of_row(row: JSON, trial: JSON | None = None) -> AppealResource:
     """Return an appeal of the store as the service shows it. Whoever may see the new trial gives its row, `trial`."""
-    fields = {name: row[name] for name in AppealResource.model_fields if name != "trial"}
-    fields["clauses"] = row["clauses"] or []
-    return AppealResource.model_validate({**fields, "trial": (trial or {}).get("record")})
+    return AppealResource.model_validate({**row, "clauses": row["clauses"] or [], "trial": (trial or {}).get("record")})
 
 
 async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -> JSON:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON
@@ -38,55 +38,69 @@ _KEEP = "false: the batch is deleted some time after its end; without it, or tru
 class BatchOptions(api.RequestBody):
     """What is to be done with the rows of a file."""
 
-    graph: str | None = Field(None, max_length=60, description="the system; else the operator's", examples=["arcade"])
-    settings: Settings = Field(default_factory=dict, description="settings that the operator lets requests set")
+    graph: str | None = Field(None, max_length=60, examples=["arcade"])
+    """the system; else the operator's"""
+    settings: Settings = Field(default_factory=dict)
+    """settings that the operator lets requests set"""
     columns: dict[str, str] = Field(default_factory=dict, description=_COLUMNS, examples=[{"text": "body"}])
     keep: bool = Field(default=True, description=_KEEP, examples=[True])
 
 
-class BatchQuery(BaseModel):
+class BatchQuery(api.RequestBody):
     """The same in the address."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    graph: str | None = Field(default=None, max_length=60, description="as the field graph", examples=["arcade"])
+    graph: str | None = Field(default=None, max_length=60, examples=["arcade"])
+    """as the field graph"""
     settings: str | None = Field(None, description=f"as the field settings, {_AS_JSON}", examples=['{"rounds": 2}'])
     columns: str | None = Field(None, description=f"as the field columns, {_AS_JSON}", examples=['{"text": "body"}'])
-    keep: bool | None = Field(default=None, description="as the field keep", examples=[True])
+    keep: bool | None = Field(default=None, examples=[True])
+    """as the field keep"""
 
 
-class Batch(BaseModel):
+class Batch(api.ResponseBody):
     """A batch: a file of posts, and its status."""
 
-    id: str = Field(description="the batch's", examples=[api.BATCH_ID])
-    status: BatchStatus = Field(description="its status; held: no more posts are judged until `held_until`")
-    created: api.Seconds = Field(description="when it was taken in, in seconds of the epoch")
-    finished: api.Seconds | None = Field(default=None, description="when its last row was decided or cancelled")
-    file: str = Field(description="what the file was called", examples=["posts.jsonl"])
-    graph: str = Field(description="which system decides", examples=["tribunal"])
-    settings: Settings = Field(description="the settings in force")
+    id: str = Field(examples=[api.BATCH_ID])
+    """the batch's"""
+    status: BatchStatus
+    """its status; held: no more posts are judged until `held_until`"""
+    created: api.Seconds
+    """when it was taken in, in seconds of the epoch"""
+    finished: api.Seconds | None = None
+    """when its last row was decided or cancelled"""
+    file: str = Field(examples=["posts.jsonl"])
+    """what the file was called"""
+    graph: str = Field(examples=["tribunal"])
+    """which system decides"""
+    settings: Settings
+    """the settings in force"""
     keep: bool = Field(description=_KEEP, examples=[True])
-    posts: int = Field(description="how many posts the file holds", examples=[100])
-    left_out: dict[str, int] = Field(
-        description="how many of its rows can't be judged, by reason; each is a failure among the others",
-        examples=[{"neither text nor image": 1}],
-    )
-    rows: RowCounts = Field(description="its posts by status")
-    outcomes: dict[str, int] = Field(description="those that are done, by outcome", examples=[{"verdict": 20}])
-    held: str | None = Field(default=None, description="why no more is tried now", examples=["this key's calls of …"])
-    held_until: api.Seconds | None = Field(None, description="when it goes on by itself, in seconds of the epoch")
+    posts: int = Field(examples=[100])
+    """how many posts the file holds"""
+    left_out: dict[str, int] = Field(examples=[{"neither text nor image": 1}])
+    """how many of its rows can't be judged, by reason; each is a failure among the others"""
+    rows: RowCounts
+    """its posts by status"""
+    outcomes: dict[str, int] = Field(examples=[{"verdict": 20}])
+    """those that are done, by outcome"""
+    held: str | None = Field(default=None, examples=["this key's calls of …"])
+    """why no more is tried now"""
+    held_until: api.Seconds | None = None
+    """when it goes on by itself, in seconds of the epoch"""
 
 
 class BatchPageQuery(api.PageQuery):
     """Which page of batches."""
 
-    limit: int = Field(default=20, ge=1, le=100, description="how many a page has", examples=[20])
+    limit: int = Field(default=20, ge=1, le=100, examples=[20])
+    """how many a page has"""
 
 
-class BatchPage(BaseModel):
+class BatchPage(api.ResponseBody):
     """A page of batches, the newest first."""
 
-    batches: list[Batch] = Field(description="the batches of this page")
+    batches: list[Batch]
+    """the batches of this page"""
     next: str | None = api.next_field(api.BATCH_ID)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from tribunal.cases import case_search
@@ -46,33 +46,52 @@ CaseStatus = Literal["waiting", "queued", "running", "done", "cancelled"]
 WayIn = Literal["command", "python", "batch", "service", "studio"]
 
 
-class Claimed(BaseModel):
+class Claimed(api.ResponseBody):
     """A person's claim on a case."""
 
-    by: api.Person = Field(description="who")
-    until: api.Seconds = Field(description="when it ends, in seconds of the epoch")
+    by: api.Person
+    """who"""
+    until: api.Seconds
+    """when it ends, in seconds of the epoch"""
 
 
-class CaseResource(BaseModel):
+class CaseResource(api.ResponseBody):
     """A case: the request, its status, and its record once it is done."""
 
-    id: str = Field(description="the case's", examples=[api.CASE_ID])
-    status: CaseStatus = Field(description="how far it is; waiting: a row of a batch whose turn hasn't come")
-    created: api.Seconds = Field(description="when it was taken in, in seconds of the epoch")
-    finished: api.Seconds | None = Field(default=None, description="when it ended")
-    batch_id: str | None = Field(default=None, description="the batch whose row it is", examples=[api.BATCH_ID])
-    graph: str = Field(description="which system decides", examples=["tribunal"])
-    post: dict[str, Any] | None = Field(default=None, description="what was asked; none where it isn't kept")
-    settings: dict[str, Any] = Field(description="the settings in force", examples=[{"rounds": 2}])
-    held: str | None = Field(default=None, description="why it isn't tried now, such as a model that doesn't answer")
-    held_until: float | None = Field(default=None, description="when it is tried again, in seconds of the epoch")
-    deadline: float | None = Field(default=None, description="of one that is held: when it fails, if nothing changes")
-    cancelled: str | None = Field(default=None, description="why it ended without an outcome")
-    record: Record | None = Field(default=None, description="the outcome and all that led to it")
-    question: ReviewerQuestion | None = Field(default=None, description="what a person has to decide, while one has to")
-    claim: Claimed | None = Field(default=None, description="the person who has it before them")
-    via: WayIn = Field(default="service", description="the way it came in")
-    erased: float | None = Field(default=None, description="when its words were erased, in seconds of the epoch")
+    id: str = Field(examples=[api.CASE_ID])
+    """the case's"""
+    status: CaseStatus
+    """how far it is; waiting: a row of a batch whose turn hasn't come"""
+    created: api.Seconds
+    """when it was taken in, in seconds of the epoch"""
+    finished: api.Seconds | None = None
+    """when it ended"""
+    batch_id: str | None = Field(default=None, examples=[api.BATCH_ID])
+    """the batch whose row it is"""
+    graph: str = Field(examples=["tribunal"])
+    """which system decides"""
+    post: dict[str, Any] | None = None
+    """what was asked; none where it isn't kept"""
+    settings: dict[str, Any] = Field(examples=[{"rounds": 2}])
+    """the settings in force"""
+    held: str | None = None
+    """why it isn't tried now, such as a model that doesn't answer"""
+    held_until: float | None = None
+    """when it is tried again, in seconds of the epoch"""
+    deadline: float | None = None
+    """of one that is held: when it fails, if nothing changes"""
+    cancelled: str | None = None
+    """why it ended without an outcome"""
+    record: Record | None = None
+    """the outcome and all that led to it"""
+    question: ReviewerQuestion | None = None
+    """what a person has to decide, while one has to"""
+    claim: Claimed | None = None
+    """the person who has it before them"""
+    via: WayIn = "service"
+    """the way it came in"""
+    erased: float | None = None
+    """when its words were erased, in seconds of the epoch"""
 
     @classmethod
     def from_row(cls, row: JSON, *, blind: bool = False) -> CaseResource:
@@ -80,7 +99,7 @@ class CaseResource(BaseModel):
         cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
         is_claimed = claim_seconds_left(row["claimed_until"]) > 0
         return cls.model_validate({
-            **{name: row[name] for name in cls.model_fields if name in row},
+            **row,
             "deadline": row["deadline"] if row["held"] is not None else None,
             "cancelled": cancelled,
             "record": None if cancelled or blind else row["record"],
@@ -123,32 +142,40 @@ class CaseFilters(case_search.ContentFilter, api.PageQuery):
 
     model_config = ConfigDict(extra="forbid", defer_build=False)
 
-    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(
-        default=None, description="how they ended", examples=["verdict"]
-    )
-    status: CaseStatus | None = Field(default=None, description="how far they are", examples=["done"])
-    hateful: bool | None = Field(default=None, description="what the verdict says", examples=[True])
-    uncertain: bool | None = Field(default=None, description="whether the verdict is uncertain", examples=[True])
-    policy_sha: str | None = Field(None, max_length=64, description="the policy's hash, from records", examples=["5c"])
+    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(default=None, examples=["verdict"])
+    """how they ended"""
+    status: CaseStatus | None = Field(default=None, examples=["done"])
+    """how far they are"""
+    hateful: bool | None = Field(default=None, examples=[True])
+    """what the verdict says"""
+    uncertain: bool | None = Field(default=None, examples=[True])
+    """whether the verdict is uncertain"""
+    policy_sha: str | None = Field(None, max_length=64, examples=["5c"])
+    """the policy's hash, from records"""
     batch_id: str | None = api.id_field("the batch whose rows they are", api.BATCH_ID)
-    via: WayIn | None = Field(default=None, description="the way they came in", examples=["batch"])
-    post_id: str | None = Field(default=None, max_length=200, description="what the post is called", examples=["t-1"])
+    via: WayIn | None = Field(default=None, examples=["batch"])
+    """the way they came in"""
+    post_id: str | None = Field(default=None, max_length=200, examples=["t-1"])
+    """what the post is called"""
     since: float | None = api.since_field("taken in")
-    until: float | None = api.until_field()
+    until: float | None = api.UNTIL
 
 
-class Cases(BaseModel):
+class Cases(api.ResponseBody):
     """A page of cases, the newest first."""
 
-    cases: list[CaseResource] = Field(description="the cases of this page")
+    cases: list[CaseResource]
+    """the cases of this page"""
     next: str | None = api.next_field(api.CASE_ID)
 
 
-class ErasedWords(BaseModel):
+class ErasedWords(api.ResponseBody):
     """What became of a case's words."""
 
-    id: str = Field(description="the case's", examples=[api.CASE_ID])
-    erased: int = Field(description="1, or 0 where they were erased before, or never kept", examples=[1])
+    id: str = Field(examples=[api.CASE_ID])
+    """the case's"""
+    erased: int = Field(examples=[1])
+    """1, or 0 where they were erased before, or never kept"""
 
 
 @router.get("/v1/cases/{case_id}", responses=api.responses("not_found"))

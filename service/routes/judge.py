@@ -44,26 +44,26 @@ router = APIRouter(tags=["judging"], route_class=KeyFirst)
 class JudgeRequest(RequestBody):
     """A post to decide on: a text, an image, or both."""
 
-    text: str | None = Field(default=None, max_length=MAX_TEXT, description="its words", examples=["Good morning!"])
-    image: str | None = Field(None, description="its image: an https address, or a data URI")
-    post_id: str | None = Field(None, max_length=200, description="your name for it; else made", examples=["t-1"])
-    language: str | None = Field(default=None, max_length=35, description="a tag such as en or ko", examples=["en"])
-    earlier: list[str] = Field(
-        default_factory=list,
-        max_length=20,
-        description="earlier posts of its conversation, the oldest first; they are read, and not decided on",
-        examples=[["How was the match?"]],
-    )
-    author: str | None = Field(
-        None, min_length=1, max_length=200, description="your id of who posted it; only a keyed hash of it is kept",
-        examples=["user-7f3a"],
-    )  # fmt: skip
-    graph: str | None = Field(default=None, max_length=60, description="which system decides", examples=["arcade"])
-    settings: dict[str, Any] = Field(default_factory=dict, description="those that the operator lets requests set")
-    keep: bool = Field(True, description="false: neither post nor record is stored; only with `wait`", examples=[True])
-    deadline_s: float | None = Field(
-        None, gt=0, description="for how many seconds it is held at most while no model answers; then it is a failure"
-    )
+    text: str | None = Field(default=None, max_length=MAX_TEXT, examples=["Good morning!"])
+    """its words"""
+    image: str | None = None
+    """its image: an https address, or a data URI"""
+    post_id: str | None = Field(None, max_length=200, examples=["t-1"])
+    """your name for it; else made"""
+    language: str | None = Field(default=None, max_length=35, examples=["en"])
+    """a tag such as en or ko"""
+    earlier: list[str] = Field(default_factory=list, max_length=20, examples=[["How was the match?"]])
+    """earlier posts of its conversation, the oldest first; they are read, and not decided on"""
+    author: str | None = Field(None, min_length=1, max_length=200, examples=["user-7f3a"])
+    """your id of who posted it; only a keyed hash of it is kept"""
+    graph: str | None = Field(default=None, max_length=60, examples=["arcade"])
+    """which system decides"""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """those that the operator lets requests set"""
+    keep: bool = Field(True, examples=[True])
+    """false: neither post nor record is stored; only with `wait`"""
+    deadline_s: float | None = Field(None, gt=0)
+    """for how many seconds it is held at most while no model answers; then it is a failure"""
 
 
 async def read_judge_request(request: Request) -> JudgeRequest:

@@ -7,16 +7,17 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.clock import MOST_SECONDS, clock_offset, database_now
 from tribunal.runner.outages import ProviderState
 from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
+from tribunal.service.replica.key_usage import KeyUsage, read_usage
 from tribunal.service.replica.keys import count_keys_ending
 from tribunal.service.routes import parameters as api
-from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Overseer, Scraper
+from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, KeyHolder, Overseer, Scraper
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store import audit as audit_log
 from tribunal.store.audit import Kind
@@ -31,34 +32,34 @@ _METRICS = {
 }
 
 
-class Health(BaseModel):
+class Health(api.ResponseBody):
     """The process answers."""
 
-    alive: Literal[True] = Field(default=True, description="it is, or it wouldn't say so")
+    alive: Literal[True] = True
+    """it is, or it wouldn't say so"""
 
 
-class Readiness(BaseModel):
+class Readiness(api.ResponseBody):
     """Whether this replica can take work now."""
 
-    ready: bool = Field(description="whether it can")
+    ready: bool
+    """whether it can"""
     trouble: Literal["stopping", "queue", "no sign of life", "disk", "database", "tables"] | None = Field(
         default=None,
         description="why not: it stops; nothing brings it work; it couldn't say that it is alive, so that others take "
         "its cases over; the database's disk is full; the database doesn't answer; its tables are of an earlier "
         "release, or lack what this one needs",
     )
-    degraded: bool = Field(
-        default=False, description="whether a provider's models don't answer: posts are taken in and held meanwhile"
-    )
+    degraded: bool = False
+    """whether a provider's models don't answer: posts are taken in and held meanwhile"""
     clock_offset_s: float | None = Field(
         default=None,
         description="by how many seconds this machine's clock is ahead of the database's, if by more than "
         f"{MOST_SECONDS:g} either way; the database's counts, so it can work",
         examples=[52.0],
     )
-    providers: dict[str, ProviderState] = Field(
-        default_factory=dict, description="the providers that were without an answer here since it began, by name"
-    )
+    providers: dict[str, ProviderState] = Field(default_factory=dict)
+    """the providers that were without an answer here since it began, by name"""
 
 
 @router.get("/healthz")
@@ -100,7 +101,7 @@ def _time_field(description: str) -> Any:
     return Field(default=None, ge=0, le=32_503_680_000.0, description=description, examples=[1795330000.0])
 
 
-class FigureTimes(BaseModel):
+class FigureTimes(api.ResponseBody):
     """Which time the board's numbers are of, and which earlier one it is held against."""
 
     model_config = ConfigDict(extra="forbid")
@@ -144,55 +145,64 @@ async def show_figures(replica: CurrentReplica, who: Overseer, times: Annotated[
 _HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
-class AuditEntry(BaseModel):
+class AuditEntry(api.ResponseBody):
     """An entry of the audit log."""
 
-    seq: int = Field(description="its number; the first is 1, and none is left out", examples=[17])
-    at: api.Seconds = Field(description="when it was written, in seconds of the epoch")
+    seq: int = Field(examples=[17])
+    """its number; the first is 1, and none is left out"""
+    at: api.Seconds
+    """when it was written, in seconds of the epoch"""
     who: str = Field(
         description="operator (the command line, or anybody here while there is no key), key, person (whom a trusted "
         "proxy named to the desk), or replica",
         examples=["key"],
     )
-    key_id: str | None = Field(description="the id of the key", examples=["9f86d081884c"])
-    name: str = Field(description="the name of the key, or the id of the replica", examples=["desk"])
-    kind: str = Field(description="what was done", examples=["case.decided"])
-    subject: str = Field(description="to which case, batch, key, webhook or message", examples=[api.CASE_ID])
-    details: dict[str, Any] | None = Field(
-        description="more of it: outcomes and hashes, and never a post's words; none where it can't be read any more",
-        examples=[{"outcome": "verdict", "category": "NotHate"}],
-    )
-    previous: str = Field(description="the hash of the entry before; of the first, 64 zeros", examples=[_HASH])
-    hash: str = Field(description="the entry's own", examples=[_HASH])
+    key_id: str | None = Field(examples=["9f86d081884c"])
+    """the id of the key"""
+    name: str = Field(examples=["desk"])
+    """the name of the key, or the id of the replica"""
+    kind: str = Field(examples=["case.decided"])
+    """what was done"""
+    subject: str = Field(examples=[api.CASE_ID])
+    """to which case, batch, key, webhook or message"""
+    details: dict[str, Any] | None = Field(examples=[{"outcome": "verdict", "category": "NotHate"}])
+    """more of it: outcomes and hashes, and never a post's words; none where it can't be read any more"""
+    previous: str = Field(examples=[_HASH])
+    """the hash of the entry before; of the first, 64 zeros"""
+    hash: str = Field(examples=[_HASH])
+    """the entry's own"""
 
 
-class AuditFilters(BaseModel):
+class AuditFilters(api.RequestBody):
     """Which entries are looked for."""
 
-    model_config = ConfigDict(extra="forbid")
-
     subject: str | None = api.id_field("the id of a case, batch, key, webhook or message", api.CASE_ID)
-    kind: Kind | None = Field(default=None, description="only entries of this kind", examples=["case.decided"])
+    kind: Kind | None = Field(default=None, examples=["case.decided"])
+    """only entries of this kind"""
     since: float | None = api.since_field("written")
-    until: float | None = api.until_field()
-    after: int = Field(default=0, ge=0, le=2**53, description="`next` of the page before", examples=[200])
-    limit: int = Field(default=200, ge=1, le=1000, description="how many a page has", examples=[200])
+    until: float | None = api.UNTIL
+    after: int = Field(default=0, ge=0, le=2**53, examples=[200])
+    """`next` of the page before"""
+    limit: int = Field(default=200, ge=1, le=1000, examples=[200])
+    """how many a page has"""
 
 
-class AuditPage(BaseModel):
+class AuditPage(api.ResponseBody):
     """A page of entries, the oldest first."""
 
-    entries: list[AuditEntry] = Field(description="the entries of this page")
-    next: int | None = Field(
-        default=None, description="give it as `after` for the next page; none: that was the last", examples=[200]
-    )
+    entries: list[AuditEntry]
+    """the entries of this page"""
+    next: int | None = Field(default=None, examples=[200])
+    """give it as `after` for the next page; none: that was the last"""
 
 
-class AuditHead(BaseModel):
+class AuditHead(api.ResponseBody):
     """The end of the log. Keep it elsewhere: a log that was cut or written anew no longer holds it."""
 
-    seq: int = Field(description="how many entries there are", examples=[17])
-    hash: str = Field(description="the last entry's", examples=[_HASH])
+    seq: int = Field(examples=[17])
+    """how many entries there are"""
+    hash: str = Field(examples=[_HASH])
+    """the last entry's"""
 
 
 @audit.get("/v1/audit", responses=api.responses())
@@ -210,3 +220,26 @@ async def show_head(replica: CurrentReplica, who: Auditor) -> AuditHead:
     if end is None:
         raise Problem("not_found", "audit log: its head is gone; run tribunal audit verify")
     return AuditHead(seq=end.seq, hash=end.hash)
+
+
+# `GET /v1/usage`: what a key has spent
+
+_KEY = "9f86d081884c"
+
+
+@router.get("/v1/usage", responses=api.responses("not_found"))
+async def show_usage(
+    replica: CurrentReplica,
+    who: KeyHolder,
+    key: Annotated[
+        str | None, Query(max_length=100, description="another key's id, for an admin; else your own", examples=[_KEY])
+    ] = None,
+    days: Annotated[int, Query(ge=1, le=400, description="how many days, today included", examples=[30])] = 1,
+) -> KeyUsage:
+    """Show what a key has spent and reserved today, its limits, and when the day ends; with `days` the days before."""
+    if key is not None and key != who.key_id and not who.may("admin"):
+        raise Problem("forbidden", "key: another's usage is shown to the scope admin; leave it out for your own")
+    key_id = key or who.key_id
+    if not key_id:
+        raise Problem("bad_input", "key: you have none; give the id of one, as tribunal service keys list shows it")
+    return await read_usage(replica.store, key_id, days)

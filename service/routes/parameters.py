@@ -45,19 +45,25 @@ Person = Annotated[str, Field(examples=["kim (desk)"])]
 Category = Annotated[str, Field(examples=["NotHate"])]
 
 
-class RequestBody(BaseModel):
+class ResponseBody(BaseModel):
+    """Part of an answer. The text below a field describes it in OpenAPI."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class RequestBody(ResponseBody):
     """What a client sends. A field that isn't known is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class PageQuery(BaseModel):
+class PageQuery(RequestBody):
     """Choose a page of a list and how much it has. A parameter that the list lacks is refused: a misspelt filter."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    before: str | None = Field(default=None, max_length=80, description="`next` of the page before", examples=[CASE_ID])
-    limit: int = Field(default=50, ge=1, le=200, description="how many a page has", examples=[50])
+    before: str | None = Field(default=None, max_length=80, examples=[CASE_ID])
+    """`next` of the page before"""
+    limit: int = Field(default=50, ge=1, le=200, examples=[50])
+    """how many a page has"""
 
     def filters(self) -> JSON:
         """Return the other fields, as far as they are given."""
@@ -84,9 +90,7 @@ def since_field(what: str) -> Any:
     return Field(default=None, allow_inf_nan=False, description=said, examples=[1795330000.0])
 
 
-def until_field() -> Any:
-    """Return the field of a query that is the end of a time."""
-    return Field(default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0])
+UNTIL: Any = Field(default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0])
 
 
 def next_field(example: str) -> Any:
@@ -124,7 +128,8 @@ class ClaimRequest(RequestBody):
     """A reviewer has something before them."""
 
     reviewer: str | None = REVIEWER
-    seconds: float = Field(default=900, gt=0, le=86_400, description="for how long", examples=[900])
+    seconds: float = Field(default=900, gt=0, le=86_400, examples=[900])
+    """for how long"""
 
 
 # As one reads it; for OpenAPI.
@@ -143,17 +148,19 @@ _EXAMPLES = {
 }
 
 
-class ProblemInside(BaseModel):
+class ProblemInside(ResponseBody):
     """What went wrong, for a program and for a person."""
 
     kind: str = Field(description="one of: " + ", ".join(STATUS), examples=["bad_input"])
-    message: str = Field(description="the field, the value, the way out", examples=["text: 200000 characters: over …"])
+    message: str = Field(examples=["text: 200000 characters: over …"])
+    """the field, the value, the way out"""
 
 
-class ProblemBody(BaseModel):
+class ProblemBody(ResponseBody):
     """An error."""
 
-    error: ProblemInside = Field(description="what went wrong")
+    error: ProblemInside
+    """what went wrong"""
 
 
 def responses(

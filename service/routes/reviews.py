@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Record
@@ -25,13 +25,17 @@ class ReviewDecision(api.RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "accept"}]})
 
-    action: Literal["accept", "change", "ask"] = Field(description="what to do", examples=["change"])
+    action: Literal["accept", "change", "ask"] = Field(examples=["change"])
+    """what to do"""
     category: str | None = api.CHANGED_CATEGORY
-    question: str | None = Field(None, max_length=10_000, description="of an ask: for every seat but the gatekeeper")
-    note: str = Field(default="", max_length=10_000, description="why; it becomes a changed verdict's explanation")
+    question: str | None = Field(None, max_length=10_000)
+    """of an ask: for every seat but the gatekeeper"""
+    note: str = Field(default="", max_length=10_000)
+    """why; it becomes a changed verdict's explanation"""
     clauses: list[str] = api.CLAUSES
     reviewer: str | None = api.REVIEWER
-    answers: str | None = Field(None, max_length=80, description="`question.id` as seen; 409 if tried again since")
+    answers: str | None = Field(None, max_length=80)
+    """`question.id` as seen; 409 if tried again since"""
 
 
 @router.post("/v1/cases/{case_id}/claim", responses=_CONFLICTS)
@@ -90,78 +94,104 @@ OpinionId = Annotated[str, api.id_path("second opinion", _OPINION_ID)]
 OpinionStatus = Literal["waiting", "agreed", "disagreed", "settled"]
 
 
-class PolicyCategory(BaseModel):
+class PolicyCategory(api.ResponseBody):
     """A category of the policy that the case was decided under."""
 
-    name: api.Category = Field(description="its name")
-    meaning: str = Field(description="what the policy says it is", examples=["nothing of the following"])
+    name: api.Category
+    """its name"""
+    meaning: str = Field(examples=["nothing of the following"])
+    """what the policy says it is"""
 
 
-class BlindClause(BaseModel):
+class BlindClause(api.ResponseBody):
     """A clause of that policy."""
 
-    id: str = Field(description="by which it is cited", examples=["1.1"])
-    category: api.Category = Field(description="the category that it belongs to")
-    rule: str = Field(description="what it says", examples=["Nobody calls a group vermin."])
+    id: str = Field(examples=["1.1"])
+    """by which it is cited"""
+    category: api.Category
+    """the category that it belongs to"""
+    rule: str = Field(examples=["Nobody calls a group vermin."])
+    """what it says"""
 
 
-class BlindCase(BaseModel):
+class BlindCase(api.ResponseBody):
     """What whoever gives a second opinion sees: nothing of what was decided, nor by whom."""
 
-    post: dict[str, Any] = Field(description="its text, image, language, earlier posts", examples=[{"text": "hi"}])
-    policy: str = Field(description="the policy's name", examples=["h-vli"])
-    definition: str = Field(description="what the policy says it is", examples=["Hate speech abuses people …"])
-    exceptions: list[str] = Field(description="what it isn't", examples=[["It quotes hate to condemn it."]])
-    categories: list[PolicyCategory] = Field(description="its categories")
-    clauses: list[BlindClause] = Field(default_factory=list, description="its clauses, which an opinion may cite")
+    post: dict[str, Any] = Field(examples=[{"text": "hi"}])
+    """its text, image, language, earlier posts"""
+    policy: str = Field(examples=["h-vli"])
+    """the policy's name"""
+    definition: str = Field(examples=["Hate speech abuses people …"])
+    """what the policy says it is"""
+    exceptions: list[str] = Field(examples=[["It quotes hate to condemn it."]])
+    """what it isn't"""
+    categories: list[PolicyCategory]
+    """its categories"""
+    clauses: list[BlindClause] = Field(default_factory=list)
+    """its clauses, which an opinion may cite"""
 
 
-class SecondOpinion(BaseModel):
+class SecondOpinion(api.ResponseBody):
     """A second opinion. What was decided first is told once it was given, and to leads alone."""
 
-    id: str = Field(description="its own, which isn't the case's", examples=[_OPINION_ID])
-    status: OpinionStatus = Field(description="waiting for a person; agreed; disagreed: a lead sees to it; settled")
-    created: api.Seconds = Field(description="when it was asked for, in seconds of the epoch")
-    claimed_by: api.Person | None = Field(description="the person who has it before them")
-    claimed_until: api.Seconds | None = Field(description="when that ends")
-    second: api.Person | None = Field(description="who gave it")
-    second_category: api.Category | None = Field(description="what they would decide")
-    note: str = Field(description="why", examples=["quoted to condemn it"])
-    clauses: list[str] = Field(
-        default_factory=list, description="the clauses of the policy that it rests on", examples=[["1.1"]]
-    )
-    held_until: api.Seconds | None = Field(
-        default=None, description="when an opinion of the desk takes effect, while whoever gave it may undo it"
-    )
-    given: api.Seconds | None = Field(description="when it was given")
-    case_id: str | None = Field(default=None, description="for leads: the case", examples=[api.CASE_ID])
-    first: api.Person | None = Field(default=None, description="for leads: who decided; court: no person")
-    first_category: api.Category | None = Field(default=None, description="for leads: what they decided")
-    settled_by: api.Person | None = Field(default=None, description="the lead who saw to it")
-    settled: api.Seconds | None = Field(default=None, description="when")
-    appeal_id: str | None = Field(None, description="for leads: the appeal, if reopened", examples=[api.APPEAL_ID])
-    shown: BlindCase | None = Field(default=None, description="the post and the policy, where one was asked for")
+    id: str = Field(examples=[_OPINION_ID])
+    """its own, which isn't the case's"""
+    status: OpinionStatus
+    """waiting for a person; agreed; disagreed: a lead sees to it; settled"""
+    created: api.Seconds
+    """when it was asked for, in seconds of the epoch"""
+    claimed_by: api.Person | None
+    """the person who has it before them"""
+    claimed_until: api.Seconds | None
+    """when that ends"""
+    second: api.Person | None
+    """who gave it"""
+    second_category: api.Category | None
+    """what they would decide"""
+    note: str = Field(examples=["quoted to condemn it"])
+    """why"""
+    clauses: list[str] = Field(default_factory=list, examples=[["1.1"]])
+    """the clauses of the policy that it rests on"""
+    held_until: api.Seconds | None = None
+    """when an opinion of the desk takes effect, while whoever gave it may undo it"""
+    given: api.Seconds | None
+    """when it was given"""
+    case_id: str | None = Field(default=None, examples=[api.CASE_ID])
+    """for leads: the case"""
+    first: api.Person | None = None
+    """for leads: who decided; court: no person"""
+    first_category: api.Category | None = None
+    """for leads: what they decided"""
+    settled_by: api.Person | None = None
+    """the lead who saw to it"""
+    settled: api.Seconds | None = None
+    """when"""
+    appeal_id: str | None = Field(None, examples=[api.APPEAL_ID])
+    """for leads: the appeal, if reopened"""
+    shown: BlindCase | None = None
+    """the post and the policy, where one was asked for"""
 
 
 class OpinionQuery(api.PageQuery):
     """Which second opinions are listed."""
 
-    status: OpinionStatus = Field(
-        default="waiting", description="which; any but waiting needs the scope lead", examples=["waiting"]
-    )
+    status: OpinionStatus = Field(default="waiting", examples=["waiting"])
+    """which; any but waiting needs the scope lead"""
 
 
-class SecondOpinionPage(BaseModel):
+class SecondOpinionPage(api.ResponseBody):
     """A page of second opinions."""
 
-    second_opinions: list[SecondOpinion] = Field(description="those of this page")
+    second_opinions: list[SecondOpinion]
+    """those of this page"""
     next: str | None = api.next_field(_OPINION_ID)
 
 
 class OpinionRequest(api.RequestBody):
     """What a person would decide."""
 
-    category: api.Category = Field(min_length=1, max_length=200, description="of the policy, by its name or its number")
+    category: api.Category = Field(min_length=1, max_length=200)
+    """of the policy, by its name or its number"""
     note: str = api.words_field("why", "quoted to condemn it", default="")
     clauses: list[str] = api.CLAUSES
     reviewer: str | None = api.REVIEWER
@@ -175,9 +205,9 @@ class SettleRequest(api.RequestBody):
         min_length=1,
         max_length=10_000,
         pattern=r"^[^\x00]*$",
-        description="why the case is reopened; none: the decision stays as it is",
         examples=["the second reading is the better one"],
     )
+    """why the case is reopened; none: the decision stays as it is"""
     lead: str | None = api.LEAD
 
 
@@ -187,8 +217,9 @@ _FOR_LEADS = ("case_id", "first", "first_category", "settled_by", "settled", "ap
 def opinion_of_row(row: JSON, *, lead: bool, case: JSON | None = None) -> SecondOpinion:
     """Return a second opinion as it is shown: nobody sees what was decided first before the second was given."""
     hidden = () if lead and row["status"] != "waiting" else _FOR_LEADS
-    fields = {name: row[name] for name in SecondOpinion.model_fields if name in row and name not in hidden}
-    return SecondOpinion.model_validate({**fields, "clauses": row["clauses"] or [], "shown": case})
+    return SecondOpinion.model_validate(
+        {**row, **dict.fromkeys(hidden), "clauses": row["clauses"] or [], "shown": case}
+    )
 
 
 @opinions.get("", responses=api.responses())

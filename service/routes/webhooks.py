@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tribunal.cases.outbox import EventType, Status
 from tribunal.cases.problem import Problem
@@ -29,68 +29,92 @@ class WebhookRequest(api.RequestBody):
     """An endpoint to add."""
 
     url: Url = Field(max_length=endpoints.MAX_URL, description="https, unless the operator allows http")
-    events: Events | None = Field(default=None, min_length=1, description="none: all")
-    with_record: bool = Field(False, description="whether the whole record is sent, with the words of the post")
+    events: Events | None = Field(default=None, min_length=1)
+    """none: all"""
+    with_record: bool = False
+    """whether the whole record is sent, with the words of the post"""
 
 
-class Webhook(BaseModel):
+class Webhook(api.ResponseBody):
     """An endpoint, without its secret."""
 
-    id: str = Field(description="the webhook's", examples=[_WEBHOOK_ID])
+    id: str = Field(examples=[_WEBHOOK_ID])
+    """the webhook's"""
     url: Url
     events: Events
-    with_record: bool = Field(description="whether the whole record is sent", examples=[False])
-    created: api.Seconds = Field(description="when it was added, in seconds of the epoch")
-    disabled: api.Seconds | None = Field(description="since when nothing is sent there: it answered 410")
+    with_record: bool = Field(examples=[False])
+    """whether the whole record is sent"""
+    created: api.Seconds
+    """when it was added, in seconds of the epoch"""
+    disabled: api.Seconds | None
+    """since when nothing is sent there: it answered 410"""
 
 
 class AddedWebhook(Webhook):
     """An endpoint that was added just now."""
 
-    secret: str = Field(description="what its messages are signed with; shown this once", examples=["whsec_…"])
+    secret: str = Field(examples=["whsec_…"])
+    """what its messages are signed with; shown this once"""
 
 
-class WebhookList(BaseModel):
+class WebhookList(api.ResponseBody):
     """All endpoints."""
 
-    webhooks: list[Webhook] = Field(description="the oldest first")
+    webhooks: list[Webhook]
+    """the oldest first"""
 
 
-class WebhookTest(BaseModel):
+class WebhookTest(api.ResponseBody):
     """How an attempt went."""
 
-    delivered: bool = Field(description="whether it was answered with a status of 200 to 299")
-    answered: int | None = Field(description="the status of the answer", examples=[200])
-    error: str | None = Field(description="why it failed", examples=["answered 500"])
+    delivered: bool
+    """whether it was answered with a status of 200 to 299"""
+    answered: int | None = Field(examples=[200])
+    """the status of the answer"""
+    error: str | None = Field(examples=["answered 500"])
+    """why it failed"""
 
 
-class Delivery(BaseModel):
+class Delivery(api.ResponseBody):
     """A message to an endpoint."""
 
-    id: str = Field(description="the message's: the header webhook-id", examples=[_MESSAGE_ID])
-    webhook_id: str = Field(description="to which endpoint", examples=[_WEBHOOK_ID])
-    case_id: str | None = Field(description="what it tells of", examples=[api.CASE_ID])
-    event: str = Field(description="its type", examples=["case.decided"])
-    created: api.Seconds = Field(description="when it was written down, in seconds of the epoch")
-    status: Status = Field(description="waiting to be sent, or sent again; delivered; dead: given up")
-    due: api.Seconds = Field(description="when it is sent next, while it waits")
-    attempts: int = Field(description="how often it was sent", examples=[1])
-    finished: api.Seconds | None = Field(description="when it was delivered, or given up")
-    answered: int | None = Field(description="the status of the last answer", examples=[500])
-    error: str | None = Field(description="why the last attempt failed", examples=["answered 500"])
+    id: str = Field(examples=[_MESSAGE_ID])
+    """the message's: the header webhook-id"""
+    webhook_id: str = Field(examples=[_WEBHOOK_ID])
+    """to which endpoint"""
+    case_id: str | None = Field(examples=[api.CASE_ID])
+    """what it tells of"""
+    event: str = Field(examples=["case.decided"])
+    """its type"""
+    created: api.Seconds
+    """when it was written down, in seconds of the epoch"""
+    status: Status
+    """waiting to be sent, or sent again; delivered; dead: given up"""
+    due: api.Seconds
+    """when it is sent next, while it waits"""
+    attempts: int = Field(examples=[1])
+    """how often it was sent"""
+    finished: api.Seconds | None
+    """when it was delivered, or given up"""
+    answered: int | None = Field(examples=[500])
+    """the status of the last answer"""
+    error: str | None = Field(examples=["answered 500"])
+    """why the last attempt failed"""
 
 
 class DeliveryFilters(api.PageQuery):
     """Which messages are looked for."""
 
-    status: Status | None = Field(default=None, description="only these", examples=["dead"])
+    status: Status | None = Field(default=None, examples=["dead"])
+    """only these"""
     webhook: str | None = api.id_field("only those to this webhook", _WEBHOOK_ID)
 
 
-class DeliveryPage(BaseModel):
+class DeliveryPage(api.ResponseBody):
     """A page of messages, the newest first."""
 
-    deliveries: list[Delivery] = Field(description="the messages of this page")
+    deliveries: list[Delivery]
+    """the messages of this page"""
     next: str | None = api.next_field(_MESSAGE_ID)
 
 

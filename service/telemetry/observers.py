@@ -95,7 +95,8 @@ class RequestTelemetry:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+        request_id = sent if _SAFE_ID.fullmatch(sent) else uuid.uuid4().hex
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         status, started = 0, time.perf_counter()
@@ -138,12 +139,6 @@ class RequestTelemetry:
         if refused := scope["state"].get("key_refused"):
             self._telemetry.metrics.count_refused_key(refused)
         getattr(_LOG, level)("request", **fields, ms=round(seconds * 1000, 1))
-
-
-def _request_id(scope: Scope) -> str:
-    """Return the client's own id of the request, if it may stand in a log; else a new one."""
-    sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-    return sent if _SAFE_ID.fullmatch(sent) else uuid.uuid4().hex
 
 
 def _route_of(scope: Scope) -> str:

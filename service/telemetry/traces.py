@@ -212,9 +212,7 @@ class _NodeSpans(BaseCallbackHandler):
             span.set_attributes(_without_none(attributes))
         self._end_span(run_id)
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """End the span of a request that failed."""
-        self._end_span(run_id, error)
+    on_llm_error = on_chain_error
 
 
 def _without_none(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from tribunal.calls import DEMO_NOTICE
 from tribunal.cases.case_drawing import TO_AUTHORS, fixed_texts
 from tribunal.cases.case_view import AuthorLetter
 from tribunal.cases.deciders import model_verdict, recorded_policy
-from tribunal.cases.letter_check import check_letter
-from tribunal.cases.letter_notice import make_notice, measures_of, missing_from_mapping, rule_in_language
+from tribunal.cases.letter_notice import check_letter, make_notice, measures_of, missing_from_mapping, rule_in_language
 from tribunal.cases.quotations import find_spans, merge_spans, quotations_in, quoted_spans, withdrawn_cue_ids
 from tribunal.cases.view_maker import CaseAtHand, case_details, fields_of_post
 from tribunal.context import Context, context_from

@@ -28,26 +28,28 @@ class ContentFilter(Frozen):
     Ages are in hours, confidence goes from 0 to 1.
     """
 
-    category: str | None = Field(
-        default=None, max_length=200, description="the verdict's; the models' while it waits", examples=["NotHate"]
-    )
-    clause: str | None = Field(
-        default=None, max_length=80, pattern=r"^\S+$", description="a clause that it rests on", examples=["H1.2"]
-    )
-    severity: Severity | None = Field(default=None, description="the highest of its clauses", examples=["high"])
-    image: Literal["with", "without"] | None = Field(
-        default=None, description="whether the post has an image", examples=["with"]
-    )
-    language: str | None = Field(default=None, max_length=80, description="of the post, by its code", examples=["de"])
-    older: float | None = Field(default=None, ge=0, description="than so many hours", examples=[24])
-    younger: float | None = Field(default=None, ge=0, description="than so many hours", examples=[24])
-    surer: float | None = Field(default=None, ge=0, le=1, description="at least so confident", examples=[0.5])
-    less_sure: float | None = Field(default=None, ge=0, le=1, description="at most so confident", examples=[0.5])
-    cluster: str | None = Field(
-        default=None, max_length=80, description="find the cases to review with this case's text, image and policy",
-        examples=["case-20261127-1a2b3c4d"],
-    )  # fmt: skip
-    text: str | None = Field(default=None, max_length=1000, description="words of the post", examples=["tea"])
+    category: str | None = Field(default=None, max_length=200, examples=["NotHate"])
+    """the verdict's; the models' while it waits"""
+    clause: str | None = Field(default=None, max_length=80, pattern=r"^\S+$", examples=["H1.2"])
+    """a clause that it rests on"""
+    severity: Severity | None = Field(default=None, examples=["high"])
+    """the highest of its clauses"""
+    image: Literal["with", "without"] | None = Field(default=None, examples=["with"])
+    """whether the post has an image"""
+    language: str | None = Field(default=None, max_length=80, examples=["de"])
+    """of the post, by its code"""
+    older: float | None = Field(default=None, ge=0, examples=[24])
+    """than so many hours"""
+    younger: float | None = Field(default=None, ge=0, examples=[24])
+    """than so many hours"""
+    surer: float | None = Field(default=None, ge=0, le=1, examples=[0.5])
+    """at least so confident"""
+    less_sure: float | None = Field(default=None, ge=0, le=1, examples=[0.5])
+    """at most so confident"""
+    cluster: str | None = Field(default=None, max_length=80, examples=["case-20261127-1a2b3c4d"])
+    """find the cases to review with this case's text, image and policy"""
+    text: str | None = Field(default=None, max_length=1000, examples=["tea"])
+    """words of the post"""
 
 
 class CaseFilter(ContentFilter):

@@ -41,12 +41,11 @@ from tribunal.clock import database_now
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.group_commit import Group, GroupCommit
 from tribunal.store.tables import AdvisoryLock, api_keys, appeals, cases, events, replicas
 from tribunal.times import new_id
 
-_LET_GO = update(cases).where(MINE)
 _LOCK_QUEUE = text(f"SELECT pg_advisory_xact_lock({AdvisoryLock.QUEUE})")
 
 
@@ -211,8 +210,7 @@ class CaseStore:
         """Take a case up; raise Problem if its key's budget is spent, and then it is taken up all the same."""
         taking = update(cases).where(*conditions).returning(cases)
         taken = {"status": "running", "owner": self.replica, "attempt": cases.c.attempt + 1}
-        found = await connection.execute(taking.values(**taken, **NOT_HELD))
-        row = found.mappings().first()
+        row = await first_row(connection, taking.values(**taken, **NOT_HELD))
         if row is None:
             return None
         return held_case_from_row(await reserve_for_attempt(self._store, connection, row, row["attempt"], self.bounds))
@@ -242,8 +240,13 @@ class CaseStore:
         """
         back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None, **NO_RESERVATION}
         async with self._store.transaction() as connection:
-            if (await connection.execute(_LET_GO, {**self.lease_of(held), **back})).rowcount:
+            if await self._let_go(connection, held, back):
                 await self._settle(connection, held, spent)
+
+    async def _let_go(self, connection: AsyncConnection, held: Held, values: JSON) -> bool:
+        """Change the row of a case that ends here; return False if another replica has taken the case over."""
+        changed = await connection.execute(update(cases).where(MINE), {**self.lease_of(held), **values})
+        return bool(changed.rowcount)
 
     async def _settle(self, connection: AsyncConnection, held: Held, spent: Spending | None) -> None:
         await settle(self._store, connection, held.key_id, held.reserved, spent)
@@ -294,7 +297,7 @@ class CaseStore:
 
         async def write(group: Group) -> bool:
             connection = group.connection
-            if not (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
+            if not await self._let_go(connection, held, values):
                 return False
             if new_texts := texts_of(record) - self._texts_there:
                 there = await store_texts(self._store, connection, new_texts)
@@ -327,7 +330,7 @@ class CaseStore:
             back = {"status": "done", "answer": None, "owner": None, **NO_RESERVATION}
             entry = LogEntry(kind="case.pending", subject=held.id, details={"answer": "not carried out"})
             async with self._store.transaction() as connection:
-                if (await connection.execute(_LET_GO, {**self.lease_of(held), **back})).rowcount:
+                if await self._let_go(connection, held, back):
                     await self._settle(connection, held, spent)
                     await append(connection, by, entry)
             return
@@ -336,7 +339,7 @@ class CaseStore:
         post_id = (held.post or {}).get("post_id")
         told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
-            if (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
+            if await self._let_go(connection, held, values):
                 await delete_checkpoints(connection, [held.id])
                 if held.appeal_id is None:
                     await self.outbox.announce(connection, "case.cancelled", told)
@@ -348,11 +351,7 @@ class CaseStore:
     # Read
 
     async def case(self, case_id: str) -> JSON:
-        """Return a case as it lies in the store.
-
-        Raises:
-            Problem: there is none.
-        """
+        """Return the row of a case; raise Problem if there is none."""
         row = await self._store.fetch_row(select(cases).where(cases.c.id == case_id))
         if row is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")

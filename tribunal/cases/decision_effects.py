@@ -18,7 +18,7 @@ from tribunal.cases.leases import Held
 from tribunal.cases.outbox import EventType, Outbox, appeal_message
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import LogEntry
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import appeals, cases, decisions, second_opinions, secrets
 from tribunal.text import parse_json
 from tribunal.times import new_id
@@ -116,8 +116,7 @@ async def cancel_appeal_trial(connection: AsyncConnection, held: Held, why: str)
 async def _end_appeal_trial(connection: AsyncConnection, held: Held, values: JSON) -> JSON | None:
     mine = (appeals.c.id == held.appeal_id) & (appeals.c.trial_id == held.id) & (appeals.c.status == "trying")
     changed = update(appeals).where(mine).values(**values).returning(appeals)
-    row = (await connection.execute(changed)).mappings().first()
-    return None if row is None else dict(row)
+    return await first_row(connection, changed)
 
 
 def _trial_entry(held: Held, appeal: JSON, record: Record | None) -> LogEntry:

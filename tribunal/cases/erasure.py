@@ -68,15 +68,33 @@ _RECORD: JSON = {
 }  # fmt: skip
 
 
+# The condition that an appeal against a case is open.
+HAS_OPEN_APPEAL = exists().where(appeals.c.case_id == cases.c.id, appeals.c.decided.is_(None))
+
+
+async def unused_images(connection: AsyncConnection, images: Iterable[str]) -> frozenset[str]:
+    """Return those of these images, by their hashes, that no case with its words has."""
+    candidates = frozenset(images)
+    used = select(cases.c.image_sha).where(cases.c.image_sha.in_(candidates), cases.c.erased.is_(None))
+    return candidates.difference(await connection.scalars(used)) if candidates else candidates
+
+
+def batch_ended_before(moment: float) -> Any:
+    """Return the condition that the batch of a case came to rest before a moment."""
+    return exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < moment)
+
+
 class ErasureRequest(Frozen):
     """Choose the cases: those of one post, one case, or all that came to rest so many seconds ago. One of the three.
 
     A row of a batch came to rest when its batch did. By age, no case is chosen that waits for a person.
     """
 
-    post: str | None = Field(default=None, description="what the post is called in its record")
+    post: str | None = None
+    """what the post is called in its record"""
     case: str | None = None
-    older_than: float | None = Field(default=None, ge=0, description="seconds")
+    older_than: float | None = Field(default=None, ge=0)
+    """seconds"""
 
 
 class ErasureResult(Frozen):
@@ -96,8 +114,7 @@ def _is_meant(wanted: ErasureRequest) -> Any:
         meant = cases.c.post_id == wanted.post
     else:
         until = database_now() - (wanted.older_than or 0.0)
-        over = exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < until)
-        meant = or_(and_(cases.c.batch_id.is_(None), cases.c.finished < until), over)
+        meant = or_(and_(cases.c.batch_id.is_(None), cases.c.finished < until), batch_ended_before(until))
         # A new trial for an appeal goes with the case that the appeal is about.
         meant = and_(meant, cases.c.outcome.is_not(None) | (cases.c.status == "cancelled"), cases.c.appeal_id.is_(None))
     return and_(cases.c.erased.is_(None), or_(cases.c.post.is_not(None), cases.c.record.is_not(None)), meant)
@@ -109,7 +126,6 @@ def _is_free(wanted: ErasureRequest) -> Any:
     One of the terminal may have been cut off.
     """
     at_rest: ColumnElement[bool] = cases.c.status.in_(("done", "cancelled"))
-    appealed = exists().where(appeals.c.case_id == cases.c.id, appeals.c.decided.is_(None))
     if wanted.older_than is not None:
         at_rest = and_(at_rest, cases.c.question.is_(None))
     else:
@@ -117,7 +133,7 @@ def _is_free(wanted: ErasureRequest) -> Any:
             cases.c.status == "running", cases.c.via != "service", cases.c.owner.not_in(living_owners(LEASE))
         )
         at_rest = or_(at_rest, cut_off)
-    return and_(at_rest, ~appealed)
+    return and_(at_rest, ~HAS_OPEN_APPEAL)
 
 
 async def count_erasable(store: Store, wanted: ErasureRequest) -> ErasureResult:
@@ -143,13 +159,13 @@ async def erase_words(store: Store, wanted: ErasureRequest, by: Who = OPERATOR) 
         images |= {row["image_sha"] for row in rows if row["image_sha"]}
         number += sum(row["appeal_id"] is None for row in rows)
     left = (await count_erasable(store, wanted)).left
-    held = select(cases.c.image_sha).where(cases.c.image_sha.in_(images), cases.c.erased.is_(None))
-    used = {row["image_sha"] for row in await store.fetch_rows(held)} if images else set()
+    async with store.reading() as connection:
+        unused = await unused_images(connection, images)
     if number:
         details = {"cases": number, "left": left, **wanted.model_dump(exclude_none=True)}
         async with store.transaction() as connection:
             await append(connection, by, LogEntry(kind="words.erased", subject="cases", details=details))
-    return ErasureResult(cases=number, left=left, images=frozenset(images - used))
+    return ErasureResult(cases=number, left=left, images=unused)
 
 
 async def _mark_next(store: Store, connection: AsyncConnection, wanted: ErasureRequest) -> list[JSON]:

@@ -20,7 +20,7 @@ from tribunal.clock import database_datetime
 from tribunal.context import Context, context_from
 from tribunal.schema import JSON, Frozen
 from tribunal.shared_settings import VIEWS
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import api_keys, cases, usage
 
 KINDS = ("calls", "tokens", "money")
@@ -155,7 +155,7 @@ async def reserve(
     if not key_id:
         return None
     limited = select(*(api_keys.c[f"daily_{kind}"].label(kind) for kind in KINDS)).where(api_keys.c.id == key_id)
-    key = (await connection.execute(limited)).mappings().first()
+    key = await first_row(connection, limited)
     limits = {kind: key[kind] for kind in KINDS if key is not None and key[kind] is not None}
     if not limits:
         return None

@@ -11,6 +11,7 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.cases.erasure import HAS_OPEN_APPEAL, batch_ended_before, unused_images
 from tribunal.clock import database_now
 from tribunal.schema import Frozen
 from tribunal.store.audit import LogEntry, Who, append
@@ -31,7 +32,8 @@ class RetirementRule(Frozen):
 
     seconds: float = Field(ge=0)
     dismissed: bool = False
-    appeal_seconds: float = Field(default=0.0, ge=0, description="for how long a decision may be appealed")
+    appeal_seconds: float = Field(default=0.0, ge=0)
+    """for how long a decision may be appealed"""
 
 
 class RetiredCases(Frozen):
@@ -55,12 +57,11 @@ def _may_go(rule: RetirementRule) -> tuple[Any, ...]:
         people = (exists().where(table.c.case_id == cases.c.id) for table in (appeals, decisions, second_opinions))
         return *conditions, *alone, cases.c.reviewer.is_(None), *(~each for each in people)
     lately = exists().where(decisions.c.case_id == cases.c.id, decisions.c.at >= until)
-    appealed = exists().where(appeals.c.case_id == cases.c.id, appeals.c.decided.is_(None))
     waits = exists().where(
         second_opinions.c.case_id == cases.c.id, second_opinions.c.status.in_(("waiting", "disagreed"))
     )
-    over = exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < until)
-    return *conditions, ~lately, ~appealed, ~waits, or_(cases.c.batch_id.is_(None), over)
+    over = or_(cases.c.batch_id.is_(None), batch_ended_before(until))
+    return *conditions, ~lately, ~HAS_OPEN_APPEAL, ~waits, over
 
 
 async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCases:
@@ -76,15 +77,14 @@ async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCa
         if not ids:
             return RetiredCases()
         trials = select(appeals.c.trial_id).where(appeals.c.case_id.in_(ids), appeals.c.trial_id.is_not(None))
-        every = [*ids, *(await connection.execute(trials)).scalars()]
+        every = [*ids, *await connection.scalars(trials)]
         gone = delete(cases).where(cases.c.id.in_(every)).returning(cases.c.image_sha)
-        images = {each for each in (await connection.execute(gone)).scalars() if each}
+        images = [each for each in await connection.scalars(gone) if each]
         await delete_checkpoints(connection, every)
-        held = select(cases.c.image_sha).where(cases.c.image_sha.in_(images), cases.c.erased.is_(None))
-        images -= set((await connection.execute(held)).scalars()) if images else set()
+        unused = await unused_images(connection, images)
         details = {"cases": len(ids), "ids": every, "rule": "dismissed" if rule.dismissed else "all"}
         await append(connection, by, LogEntry(kind="cases.retired", subject="cases", details=details))
-    return RetiredCases(ids=tuple(ids), images=frozenset(images))
+    return RetiredCases(ids=tuple(ids), images=unused)
 
 
 async def is_alone(connection: AsyncConnection) -> bool:
@@ -99,10 +99,10 @@ async def _lock(connection: AsyncConnection, conditions: tuple[Any, ...], more: 
     """Return the ids of the next cases, locked, so that nobody appeals one meanwhile."""
     wanted = select(cases.c.id).where(*conditions, more).order_by(cases.c.finished).limit(_AT_ONCE)
     locking = wanted.with_for_update(skip_locked=True) if connection.dialect.name == "postgresql" else wanted
-    found = list((await connection.execute(locking)).scalars())
+    found = list(await connection.scalars(locking))
     # Again, now that nobody can change them: somebody may have opened an appeal between look and lock.
     still = select(cases.c.id).where(cases.c.id.in_(found), *conditions).order_by(cases.c.id)
-    return list((await connection.execute(still)).scalars()) if found else []
+    return list(await connection.scalars(still)) if found else []
 
 
 async def delete_empty_batches(store: Store, seconds: float) -> int:

@@ -9,7 +9,7 @@ from tribunal.cases.problem import Problem
 from tribunal.schema import JSON
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import batches, cases
 
 # The columns of a case that has come to nothing yet.
@@ -32,15 +32,15 @@ async def retry_case(store: Store, case_id: str, by: Who = OPERATOR, deadline: f
         Problem: there is no such case, it is under way or decided, or its words aren't there any more.
     """
     async with store.transaction() as connection:
-        found = await connection.execute(select(cases).where(cases.c.id == case_id).with_for_update())
-        if (row := found.mappings().first()) is None:
+        row = await first_row(connection, select(cases).where(cases.c.id == case_id).with_for_update())
+        if row is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
-        if (why := _why_not(dict(row))) is not None:
+        if (why := _why_not(row)) is not None:
             raise Problem("conflict", f"case: {case_id}: {why}")
         anew = {**_UNDECIDED, **NOT_HELD, "attempts_before": row["attempt"], "status": "queued", "deadline": deadline}
         if row["batch_id"] is not None:
             own = batches.c.id == row["batch_id"]
-            status = (await connection.execute(select(batches.c.status).where(own).with_for_update())).scalar_one()
+            status = await connection.scalar(select(batches.c.status).where(own).with_for_update())
             if status not in ("running", "done"):
                 raise Problem("conflict", f"case: {case_id}: its batch was cancelled; send the post again")
             await connection.execute(update(batches).where(own).values(status="running", finished=None))

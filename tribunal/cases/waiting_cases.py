@@ -32,7 +32,7 @@ from tribunal.clock import database_datetime, database_now
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
-from tribunal.store.engine import Store
+from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import cases, notes
 from tribunal.times import format_time_left, new_id
 
@@ -166,22 +166,20 @@ class WaitingCases:
         The audit log keeps both. A `Problem` is raised, too, if it is too late, or somebody else has said it.
         """
         async with self._store.transaction() as connection:
-            found = await connection.execute(select(cases).where(cases.c.id == case_id).with_for_update())
-            if (first := found.mappings().first()) is None:
+            row = await first_row(connection, select(cases).where(cases.c.id == case_id).with_for_update())
+            if row is None:
                 raise Problem("not_found", "case: there is none")
-            row = dict(first)
-            if undo_seconds_left(row, reviewer) <= 0:
-                raise Problem("conflict", f"case: {case_id[:80]}: it is too late to undo this; nothing was changed")
             values = {"status": "done", "answer": None, **NOT_HELD, **NO_RESERVATION}
             values |= {"claimed_by": reviewer, "claimed_until": database_now() + seconds}
             same = cases.c.id == case_id, cases.c.status == "queued", cases.c.attempt == row["attempt"]
-            changed = await connection.execute(update(cases).where(*same).values(**values).returning(cases))
-            if (undone := changed.mappings().first()) is None:
+            undoing = update(cases).where(*same).values(**values).returning(cases)
+            undone = await first_row(connection, undoing) if undo_seconds_left(row, reviewer) > 0 else None
+            if undone is None:
                 raise Problem("conflict", f"case: {case_id[:80]}: it is too late to undo this; nothing was changed")
             await append(connection, by, LogEntry(kind="case.undone", subject=case_id, details={"reviewer": reviewer}))
             if (reservation := Reservation.from_row(row)) is not None:
                 await settle(self._store, connection, row["key_id"], reservation, Spending())
-        return dict(undone)
+        return undone
 
     async def _change(
         self, case_id: str, reviewer: str, values: JSON, by: Who, entry: LogEntry, *more: Any, leads: bool = True,
@@ -195,7 +193,7 @@ class WaitingCases:
         waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
         changing = update(cases).where(waits).values(**values).returning(cases)
         async with self._store.transaction() as connection:
-            row = (await connection.execute(changing)).mappings().first()
+            row = await first_row(connection, changing)
             if row is not None:
                 if attempt is not None:
                     row = await reserve_for_attempt(self._store, connection, row, attempt, self._bounds)
@@ -206,7 +204,7 @@ class WaitingCases:
                         told = escalation_message(case_id, row["graph"], record, link, note["words"], reviewer)
                         await self._outbox.announce(connection, "case.escalated", told)
                 await append(connection, by, entry)
-                return dict(row)
+                return row
         check_waits(await self._store.fetch_row(select(cases).where(cases.c.id == case_id)), reviewer, leads=leads)
         raise Problem("conflict", f"case: {case_id[:80]}: somebody else has just decided it; look at it once more")
 

@@ -42,9 +42,9 @@ T = TypeVar("T")
 # Its own JSON and interface
 
 
-def choice_result(control: str, chosen: str) -> JSON:
-    """Return what was chosen in a control, as an annotation or a prediction has it."""
-    return {"from_name": control, "to_name": "text", "type": "choices", "value": {"choices": [chosen]}}
+def choice_result(category: str) -> JSON:
+    """Return a chosen category, in the form of an annotation or a prediction."""
+    return {"from_name": CATEGORY, "to_name": "text", "type": "choices", "value": {"choices": [category]}}
 
 
 def write_task(file: IO[bytes], task: JSON, *, first: bool) -> None:
@@ -205,10 +205,10 @@ def _make_task(row: JSON, policy: Policy, image: str | None) -> JSON:
     }  # fmt: skip
     task: JSON = {"data": data}
     if court.get("category"):
-        said = {"model_version": f"tribunal {row['graph']}", "result": [choice_result(CATEGORY, court["category"])]}
+        said = {"model_version": f"tribunal {row['graph']}", "result": [choice_result(court["category"])]}
         task["predictions"] = [said if court.get("confidence") is None else {**said, "score": court["confidence"]}]
     if record["outcome"] == "verdict":
-        task["annotations"] = [{"result": [choice_result(CATEGORY, row["category"])], "ground_truth": True}]
+        task["annotations"] = [{"result": [choice_result(row["category"])], "ground_truth": True}]
     return task
 
 

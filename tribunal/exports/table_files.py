@@ -45,7 +45,10 @@ class TableWriter:
         self._parquet: Any = None
         self._closed = False
         if form == "parquet":
-            self._parquet = _open_parquet(columns, file)
+            require_extra("parquet", "eval")
+            from pyarrow.parquet import ParquetWriter
+
+            self._parquet = ParquetWriter(file, arrow_schema(columns))
             return
         self._text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         self._csv = csv.writer(self._text, delimiter=delimiter) if form == "csv" else None
@@ -83,13 +86,6 @@ class TableWriter:
 
         self._parquet.write_table(Table.from_pylist(self._rows, schema=self._parquet.schema))
         self._rows, self._bytes = [], 0
-
-
-def _open_parquet(columns: Mapping[str, ColumnKind], file: IO[bytes]) -> Any:
-    require_extra("parquet", "eval")
-    from pyarrow.parquet import ParquetWriter
-
-    return ParquetWriter(file, arrow_schema(columns))
 
 
 def arrow_schema(columns: Mapping[str, ColumnKind]) -> Any:

@@ -177,7 +177,8 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
     if status is None or status < 300:
         if fault := _fault_of_connection(chain, names, words, body, secrets):
             return fault
-        status = _status_of_codes(codes)
+        known = (_STATUS_OF_CODE.get(code) or as_status(code) for code in codes)
+        status = next((status for status in known if status is not None and status >= 400), None)
     if status is not None and 300 <= status < 400:
         return Fault("moved", scrub(_describe_redirect(status, headers, chain), secrets), status)
     details = _strip_quotations(said, shown)
@@ -322,11 +323,6 @@ def _codes_in(body: Any) -> list[str]:
         if isinstance(value := each.get(name), str | int) and not isinstance(value, bool)
     ]
     return codes[::-1]
-
-
-def _status_of_codes(codes: list[str]) -> int | None:
-    known = (_STATUS_OF_CODE.get(code) or as_status(code) for code in codes)
-    return next((status for status in known if status is not None and status >= 400), None)
 
 
 def _compose_messages(chain: list[BaseException], body: Any, secrets: Iterable[str]) -> tuple[str, str]:

@@ -60,7 +60,11 @@ def decode_image(job: dict[str, Any], body: bytes) -> tuple[dict[str, Any], byte
             flat = _contact_sheet(opened, again, job["edge"], answer["notes"])
         else:
             flat = _flat_pixels(opened, job["edge"], answer["notes"])
-        return answer, _encode_jpeg(flat)
+        # A picture of its own, so that no comment, profile or text of the first one can come along.
+        bare = Pillow.frombytes("RGB", flat.size, flat.tobytes())
+        out = io.BytesIO()
+        bare.save(out, "JPEG", quality=90)
+        return answer, out.getvalue()
     except UnidentifiedImageError:
         return {"wrong": "unknown"}, b""
     except _BROKEN as error:
@@ -234,11 +238,3 @@ def _turn_upright(small: Pillow.Image) -> Pillow.Image:
         return ImageOps.exif_transpose(small)
     except _BROKEN:
         return small
-
-
-def _encode_jpeg(small: Pillow.Image) -> bytes:
-    # A picture of its own, so that no comment, profile or text of the first one can come along.
-    bare = Pillow.frombytes("RGB", small.size, small.tobytes())
-    out = io.BytesIO()
-    bare.save(out, "JPEG", quality=90)
-    return out.getvalue()

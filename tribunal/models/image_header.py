@@ -58,7 +58,10 @@ def detect_format(raw: bytes) -> str | None:
     if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
         return "WEBP"
     if raw[4:8] == b"ftyp":
-        return _format_of_brands(raw)
+        length = int.from_bytes(raw[:4])
+        names = raw[8:12] + raw[16 : min(length, 256)]
+        brands = {names[at : at + 4] for at in range(0, len(names), 4)}
+        return "AVIF" if brands & _AVIF_BRANDS else "HEIF" if brands & _HEIF_BRANDS else None
     return next((format for signature, format in _SIGNATURES.items() if raw.startswith(signature)), None)
 
 
@@ -75,29 +78,16 @@ def _size_of(raw: bytes, format: str) -> tuple[int, int]:
         case "JPEG":
             width, height = _jpeg_size(raw)
         case _:
-            width, height = _largest_extent(raw)
+            sizes = [struct.unpack(">II", found[1]) for found in _EXTENT.finditer(raw, 0, _MOST_HEADER)]
+            if not sizes:
+                raise BrokenHeader("it has no size before its pixels")
+            width, height = max(sizes, key=lambda size: size[0] * size[1])
     return width, height
 
 
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
 _EXTENT = re.compile(rb"\0\0\0\x14ispe\0\0\0\0(.{8})", re.DOTALL)
-
-
-def _format_of_brands(raw: bytes) -> str | None:
-    """Return the format of an ISO media file: AVIF, HEIF, or None for any other, such as a film."""
-    length = int.from_bytes(raw[:4])
-    names = raw[8:12] + raw[16 : min(length, 256)]
-    brands = {names[at : at + 4] for at in range(0, len(names), 4)}
-    return "AVIF" if brands & _AVIF_BRANDS else "HEIF" if brands & _HEIF_BRANDS else None
-
-
-def _largest_extent(raw: bytes) -> tuple[int, int]:
-    """Return the size of the largest picture in an ISO media file: the image itself, beside its tiles and previews."""
-    sizes = [struct.unpack(">II", found[1]) for found in _EXTENT.finditer(raw, 0, _MOST_HEADER)]
-    if not sizes:
-        raise BrokenHeader("it has no size before its pixels")
-    return max(sizes, key=lambda size: size[0] * size[1])
 
 
 def _bitmap_size(raw: bytes) -> tuple[int, int]:

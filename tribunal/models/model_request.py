@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
+from tribunal.allowance import Allowance, PaidRequest, current_allowance
 from tribunal.errors import BudgetSpent, CallFailed, Refused
 from tribunal.model_objects import model_settings_in, replace_models
 from tribunal.models.completion import Completion
 from tribunal.models.faults import Fault, read_fault, read_finish
 from tribunal.models.ladder import Ladder
 from tribunal.models.model_call import ModelCall
-from tribunal.models.paid_request import send_paid
 from tribunal.models.providers.object_provider import bind_form
 from tribunal.models.registry import ModelRegistry
 from tribunal.models.room import fit_output_limit
@@ -141,3 +143,45 @@ def _is_listened_to(callbacks: Any) -> bool:
     """Return whether a handler takes an answer word by word, for which LangChain has the client stream."""
     handlers = getattr(callbacks, "handlers", callbacks) or ()
     return any(hasattr(handler, "tap_output_aiter") for handler in handlers)
+
+
+# Paying for a request from its trial's allowance: the most it can cost before it is sent, then what it did cost
+
+
+async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Fault]]) -> Completion | Fault:
+    """Send a request, and count what it cost.
+
+    An answer costs what the provider says, or an estimate; a request that failed costs no tokens; one
+    that timed out or was broken off costs its most, since it may have been answered.
+
+    Raises:
+        BudgetSpent: the allowance reaches for it, but not for the last word of the case after it; it wasn't sent.
+        CallFailed: the allowance doesn't reach for the last word itself.
+    """
+    allowance = current_allowance()
+    request = _begin_request(allowance, call)
+    try:
+        outcome = await send()
+        if isinstance(outcome, Fault):
+            if outcome.kind != "timeout":
+                allowance.note_tokens(request, 0, 0, 0)
+        else:
+            usage = outcome.usage
+            allowance.note_tokens(request, usage.prompt or 0, usage.cached, usage.answer or 0)
+    finally:
+        allowance.end(request)
+    return outcome
+
+
+def _begin_request(allowance: Allowance, call: ModelCall) -> PaidRequest:
+    prompt_tokens = call.most_prompt_tokens
+    if allowance.counts_tokens and call.response_format == "json_schema":  # else the form is part of the words
+        prompt_tokens += len(json.dumps(call.answer_schema(call.bounds))) // 3
+    role = call.question.role
+    request = allowance.begin(str(call.model), prompt_tokens, call.max_output_tokens, final=role.final)
+    if request is not None:
+        return request
+    words = f"what this post may take of its key's daily budget was spent before the {role.seat} could"
+    if role.final:
+        raise CallFailed(f"{words} decide", kind="budget")
+    raise BudgetSpent(f"{words} speak")

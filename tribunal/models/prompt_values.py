@@ -64,10 +64,12 @@ def case_variables(
         exhibits: what the case holds beside the post, as it is shown.
     """
     held = {**material, **exhibits}
+    tag = post.language or policy.language
+    same = tag.partition("-")[0] == policy.language.partition("-")[0]
     values: JSON = {
         "image": image,
         "text_and_image": bool(post.text) and image == "shown",
-        "author_language": _author_language(post, policy),
+        "author_language": (ours("") if same else operator_words(language_name(tag))),
         "has_earlier": bool(post.earlier),
         "has_appeal": appeal_prompt(post, seat) is not None,
         "has_exhibits": bool(exhibits),
@@ -79,13 +81,6 @@ def case_variables(
         "first_precedent": held.get("first_case", ""),
     }
     return {name: values[name] for name in wanted & OF_THE_CASE}
-
-
-def _author_language(post: Post, policy: Policy) -> Ours:
-    """Return the language that the author wrote in, for what is explained to them; empty if it is the policy's."""
-    tag = post.language or policy.language
-    same = tag.partition("-")[0] == policy.language.partition("-")[0]
-    return ours("") if same else operator_words(language_name(tag))
 
 
 @lru_cache(maxsize=64)

@@ -129,8 +129,10 @@ _TRANSLATIONS = "translations"
 class Redress(Frozen):
     """Hold what the author can do against a decision: where, and for how many months after they were told of it."""
 
-    complaint: Short | None = Field(default=None, description="where complaints are taken: an address of web or mail")
-    settlement: Short | None = Field(default=None, description="the out-of-court dispute settlement body's address")
+    complaint: Short | None = None
+    """where complaints are taken: an address of web or mail"""
+    settlement: Short | None = None
+    """the out-of-court dispute settlement body's address"""
     months: int = Field(default=LEAST_MONTHS, ge=LEAST_MONTHS, le=120)
 
 

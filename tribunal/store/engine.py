@@ -183,8 +183,7 @@ class Store:
     async def fetch_row(self, query: Any) -> dict[str, Any] | None:
         """Return the first row that a query selects, or None if there is none."""
         async with self._asked.connect() as connection:
-            row = (await connection.execute(query)).mappings().first()
-        return None if row is None else dict(row)
+            return await first_row(connection, query)
 
     async def fetch_value(self, query: Any) -> Any:
         """Return the first column of the first row that a query selects, or None if there is none."""
@@ -195,6 +194,12 @@ class Store:
         """Return an INSERT that may say what to do on a conflict."""
         made: Insert = postgresql.insert(table) if self.postgres else sqlite.insert(table)
         return made
+
+
+async def first_row(connection: AsyncConnection, statement: Any) -> dict[str, Any] | None:
+    """Return the first row that a statement of a transaction gives, or None if it gives none."""
+    row = (await connection.execute(statement)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def _parse_address(address: str | None) -> Any:

@@ -66,12 +66,18 @@ class FetchLimits(Frozen):
         description="Seconds of network work for a page, redirects included. Waiting for one's turn at a host isn't "
         "counted, nor is robots.txt, which has as long again.",
     )
-    dns_seconds: float = Field(default=5.0, gt=0, description="Seconds for looking up a name.")
-    connect_seconds: float = Field(default=5.0, gt=0, description="Seconds for one address, TLS included.")
-    read_seconds: float = Field(default=10.0, gt=0, description="Seconds of silence before an answer is given up.")
-    wire_bytes: int = Field(default=10 * 2**20, gt=0, description="Bytes of an answer as it comes over the wire.")
-    body_bytes: int = Field(default=20 * 2**20, gt=0, description="Bytes of an answer once it is decompressed.")
-    redirects: int = Field(default=5, ge=0, le=20, description="Hops after the first.")
+    dns_seconds: float = Field(default=5.0, gt=0)
+    """Seconds for looking up a name."""
+    connect_seconds: float = Field(default=5.0, gt=0)
+    """Seconds for one address, TLS included."""
+    read_seconds: float = Field(default=10.0, gt=0)
+    """Seconds of silence before an answer is given up."""
+    wire_bytes: int = Field(default=10 * 2**20, gt=0)
+    """Bytes of an answer as it comes over the wire."""
+    body_bytes: int = Field(default=20 * 2**20, gt=0)
+    """Bytes of an answer once it is decompressed."""
+    redirects: int = Field(default=5, ge=0, le=20)
+    """Hops after the first."""
 
 
 class NetworkClock:

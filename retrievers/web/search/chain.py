@@ -20,8 +20,6 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-from pydantic import Field
-
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
@@ -57,8 +55,10 @@ class SearchResult(Frozen):
     query: str
     hits: tuple[Hit, ...] = ()
     engine: str | None = None
-    failures: tuple[EngineFailure, ...] = Field(default=(), description="of the engines asked before, in order")
-    left_out: int = Field(default=0, description="how many more hits the engine sent than were wanted")
+    failures: tuple[EngineFailure, ...] = ()
+    """of the engines asked before, in order"""
+    left_out: int = 0
+    """how many more hits the engine sent than were wanted"""
 
 
 def search_chain(

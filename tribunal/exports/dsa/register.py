@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from tribunal.clock import database_now
 from tribunal.errors import BadInput
 from tribunal.exports import check_address
-from tribunal.exports.dsa.statement import MOST_IN_A_BATCH
+from tribunal.exports.dsa.statements import MOST_IN_A_BATCH
 from tribunal.schema import JSON
 from tribunal.store.audit import OPERATOR, LogEntry, append
 from tribunal.store.engine import Store

@@ -19,7 +19,7 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
     from tribunal.models.providers.http import make_clients, make_transport
 
     transport = make_transport("httpx2", endpoint.key, proxy=os.environ.get("ANTHROPIC_PROXY"))
-    _, connections = make_clients("httpx2", transport)
+    _, connections = make_clients(transport)
     own = anthropic.AsyncAnthropic(
         api_key=endpoint.key, base_url=endpoint.base_url, max_retries=0, http_client=connections
     )

@@ -101,7 +101,14 @@ class EventStream:
         self._count += 1
         if self._count > MOST_EVENTS:
             raise TooLarge(f"the answer comes in more than {MOST_EVENTS:,} pieces")
-        ends = _is_last(event)
+        choices = event.get("choices") or event.get("candidates") or []
+        ends = (
+            any(each.get("finish_reason") or each.get("finishReason") for each in choices if isinstance(each, dict))
+            or event.get("done") is True
+            or event.get("type") == "message_stop"
+            or bool((event.get("delta") or {}).get("stop_reason"))
+            or bool(event.get("promptFeedback"))
+        )
         self._ended |= ends
         event = self._usage.clean_event(event, is_last=ends)
         present = dict(_find_pieces(event, ()))
@@ -188,15 +195,3 @@ def _set_text(event: Any, path: Path, text: str) -> None:
     for name in path[:-1]:
         event = event[name]
     event[path[-1]] = text
-
-
-def _is_last(event: JSON) -> bool:
-    """Return whether an event says that the answer is over."""
-    choices = event.get("choices") or event.get("candidates") or []
-    return (
-        any(each.get("finish_reason") or each.get("finishReason") for each in choices if isinstance(each, dict))
-        or event.get("done") is True
-        or event.get("type") == "message_stop"
-        or bool((event.get("delta") or {}).get("stop_reason"))
-        or bool(event.get("promptFeedback"))
-    )

@@ -76,10 +76,11 @@ def make_transport(library: Library, key: str | None, **settings: Any) -> Any:
     return _transport_class(library)(_TransportSettings(library, key or "", **settings))
 
 
-def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
-    """Return a synchronous and an asynchronous client of the library over this transport. Nothing need be closed."""
-    http = import_module(library)
-    return http.Client(transport=transport), http.AsyncClient(transport=transport, timeout=None)
+def make_clients(transport: Any) -> tuple[Any, Any]:
+    """Return a synchronous and an asynchronous httpx2 client over this transport. Neither needs to be closed."""
+    import httpx2
+
+    return httpx2.Client(transport=transport), httpx2.AsyncClient(transport=transport, timeout=None)
 
 
 @cache
@@ -102,7 +103,11 @@ def _transport_class(library: Library) -> Any:
 async def _exchange_request(http: ModuleType, settings: _TransportSettings, request: Any) -> Any:
     """Send a client's request, and return the response as the client may see it. The caller bounds the time."""
     if settings.add or settings.leave_out:
-        request = _with_other_headers(http, settings, request)
+        # A request of its own: the headers of the client's own may stand in traces.
+        left_out = settings.leave_out | {name.lower() for name in settings.add}
+        headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in left_out]
+        added = settings.add.items()
+        request = http.Request(request.method, request.url, headers=[*headers, *added], content=request.content)
     request.extensions = {**request.extensions, "timeout": {}}
     request.headers["accept-encoding"] = ACCEPT_ENCODING
     url, key = str(request.url), settings.key
@@ -124,14 +129,6 @@ async def _exchange_request(http: ModuleType, settings: _TransportSettings, requ
         return _streamed_response(http, settings, response, url, lambda: server.give_back(transport))
     _clean_headers(response.headers)
     return _whole_response(http, settings, request, response, raw)
-
-
-def _with_other_headers(http: ModuleType, settings: _TransportSettings, request: Any) -> Any:
-    """Return a request of its own with the headers that are sent: the client's own may stand in traces."""
-    left_out = settings.leave_out | {name.lower() for name in settings.add}
-    headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in left_out]
-    added = settings.add.items()
-    return http.Request(request.method, request.url, headers=[*headers, *added], content=request.content)
 
 
 def _clean_headers(headers: Any) -> None:

@@ -47,7 +47,7 @@ def make_client(
         check_body=check_answer,
         read_events=_delta_reader,
     )
-    at_once, awaited = make_clients("httpx2", transport)
+    at_once, awaited = make_clients(transport)
     address: dict[str, Any] = {"base_url": base} if base else {}
     if query:
         address["default_query"] = dict(parse_qsl(query, keep_blank_values=True))
