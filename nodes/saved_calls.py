@@ -130,7 +130,7 @@ def save_call(
 
 
 def _load_value(form: type[BaseModel], saved: JSON) -> BaseModel:
-    """Return the form, filled in. A reason that was left empty would not pass its own form: it is emptied afterwards."""
+    """Return the form, filled in. A reason that says nothing was left empty, which the form itself would not take."""
     emptied = (saved["log"].get("calls") or [{}])[-1].get("emptied", ())
     value = saved["value"]
     for path in emptied:
@@ -144,9 +144,7 @@ def _with_text_at(value: Any, path: list[str]) -> Any:
     if not path:
         return "-"
     if isinstance(value, list):
-        return [
-            _with_text_at(each, path[1:]) if str(number) == path[0] else each for number, each in enumerate(value)
-        ]
+        return [_with_text_at(each, path[1:]) if str(number) == path[0] else each for number, each in enumerate(value)]
     return {**value, path[0]: _with_text_at(value.get(path[0]), path[1:])} if isinstance(value, dict) else value
 
 

@@ -228,8 +228,8 @@ async def _find_evidence(reading: _PageReading, state: ResearchState) -> JSON:
             start, end = window.start + span[0], window.start + span[1]
             if (start, end) not in found:
                 found[start, end] = Evidence(
-                    id="", query=reading.query, url=page.url, page_id=page.id, title=reading.title, passage=page.text[start:end],
-                    stance=named.stance, window=window.index, start=start, end=end,
+                    id="", query=reading.query, url=page.url, page_id=page.id, title=reading.title,
+                    passage=page.text[start:end], stance=named.stance, window=window.index, start=start, end=end,
                 ).dump()  # fmt: skip
     log = merge_logs(answers)
     warnings = [counter.warning] if counter.warning else []
