@@ -36,19 +36,24 @@ _make: ContextVar[Callable[[], Awaitable[JSON]]] = ContextVar("call that a task 
 RUNS_IN_THREADS: ContextVar[bool] = ContextVar("the graph was invoked without an event loop", default=False)
 
 
-@task(name="call")
-async def _call() -> JSON:
+async def saved_step() -> JSON:
+    """Return the result of the step that is being begun: the body of a task."""
     return await _make.get()()
 
 
-@task(name="call")
-def _call_from_thread() -> JSON:
+def saved_step_in_thread() -> JSON:
+    """Return the same in a graph without an event loop, which runs its tasks in threads."""
     make = _make.get()
 
     async def run() -> JSON:
         return await make()
 
     return run_in_background(run)
+
+
+# The functions keep names of their own: LangGraph prepares a function once only if it finds it under its name.
+_step = task(saved_step)
+_step_in_thread = task(saved_step_in_thread)
 
 
 def _can_save(runtime: Runtime[Context]) -> bool:
@@ -70,7 +75,7 @@ def save_result(runtime: Runtime[Context], make: Callable[[], Awaitable[JSON]]) 
         return make()
     token = _make.set(make)
     try:
-        begun: Any = _call_from_thread() if RUNS_IN_THREADS.get() else _call()
+        begun: Any = _step_in_thread() if RUNS_IN_THREADS.get() else _step()
     finally:
         _make.reset(token)
     return cast("Awaitable[JSON]", asyncio.wrap_future(begun) if isinstance(begun, Future) else begun)
@@ -99,27 +104,30 @@ def save_call(
     """
     if not _can_save(runtime) or stops_before(role.seat):
         return make()
-    live: list[Answer[Any]] = []
+    answers: list[Answer[Any]] = []  # empty if the call is a saved one, and so are the faults
+    faults: list[ModelError] = []
 
     async def make_and_dump() -> JSON:
         try:
-            live.append(await make())
+            answer = await make()
         except ModelError as fault:
             if isinstance(fault, BudgetSpent) or getattr(fault, "kind", "") in _NOT_SAVED:
                 raise
+            faults.append(fault)
             return {"key": key, "fault": _dump_fault(fault)}
-        return {"key": key, "value": live[0].value.model_dump(mode="json"), "log": live[0].log}
+        answers.append(answer)
+        return {"key": key, "value": answer.value.model_dump(mode="json"), "log": answer.log}
 
     begun = save_result(runtime, make_and_dump)
 
     async def read() -> Answer[Any]:
         saved = await begun
-        if live:
-            return live[0]
-        if saved.get("key") != key:
+        if saved["key"] != key:
             return await make()
         if "fault" in saved:
-            raise _load_fault(saved["fault"])
+            raise faults[0] if faults else _load_fault(saved["fault"])
+        if answers:
+            return answers[0]
         form = role.form(await policy_of(state, runtime), context_of(state, runtime).scheme)
         try:
             return Answer(_load_value(form, saved), saved["log"])

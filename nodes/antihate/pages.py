@@ -42,9 +42,8 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
         key = f"{state['turn']}: {query}"
 
         async def ask_researcher() -> Answer[Any]:
-            mend = _number_mender(query, len(hits))
-            material = {"query": quote("query", query), "hits": shown}
-            return await ask_archived(role, state, runtime, "relevance", key, mend=mend, **material)
+            mend, named = _number_mender(query, len(hits)), quote("query", query)
+            return await ask_archived(role, state, runtime, "relevance", key, mend=mend, query=named, hits=shown)
 
         return save_call(f"relevance: {key}", role, state, runtime, ask_researcher)
 
@@ -113,7 +112,8 @@ async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSO
     urls = [each["url"] for each in state["pending"]]
     if not urls:
         return {"page": None}
-    read_pages, log = state.get("read_pages") or [], {"calls": [], "warnings": []}
+    read_pages = state.get("read_pages") or []
+    log: JSON = {"calls": [], "warnings": []}
     if not read_pages:
         order = await library.replay_order(state["turn"], urls)
         pages, seconds = await crawl.resume_crawl(state), seconds_left(state, context)

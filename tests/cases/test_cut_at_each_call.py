@@ -32,6 +32,7 @@ from tests.where_heeded import where_heeded
 from tribunal.context import Context, context_from
 from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.peers import single_call
+from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON
 
 _FILLER = [f"filler sentence number {number} is here." for number in range(40)]
@@ -206,7 +207,7 @@ class CutError(Exception):
 @pytest.fixture
 def cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the node of the draws fail once, when all are made."""
-    deliver, cuts = single_call.deliver, [CutError()]
+    cuts = [CutError()]
 
     async def fail_first(*given: Any, **named: Any) -> JSON:
         if cuts:
