@@ -20,6 +20,7 @@ from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
 from tribunal.loops import run_in_background
 from tribunal.models.unanswered import stop_if_unanswered
 from tribunal.nodes.channels import find_wrong_channel
+from tribunal.nodes.saved_calls import RUNS_IN_THREADS
 from tribunal.nodes.state import channel_forms, outcome_of
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.schema import JSON
@@ -124,11 +125,19 @@ class NodeFunction(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
         """Run the function on the background loop, and return what it returns."""
-        return run_in_background(lambda: self._begin(input))
+        token = RUNS_IN_THREADS.set(True)
+        try:
+            return run_in_background(lambda: self._begin(input))
+        finally:
+            RUNS_IN_THREADS.reset(token)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
         """Return what the function returns."""
-        return await self._begin(input)
+        token = RUNS_IN_THREADS.set(False)
+        try:
+            return await self._begin(input)
+        finally:
+            RUNS_IN_THREADS.reset(token)
 
     def _begin(self, state: Any) -> Coroutine[Any, Any, Any]:
         return self._function(state, get_runtime(Context)) if self._takes_runtime else self._function(state)

@@ -33,6 +33,7 @@ from tribunal.notes import (
     PageNote,
     PerspectiveBrief,
     Plan,
+    ReadPage,
     Round,
     Target,
     Terms,
@@ -228,6 +229,9 @@ class ResearchState(CaseState, total=False):
     hits: Annotated[list[JSON], Like(list[FoundPage]), says("What the searches of this turn found.")]
     pending: Annotated[list[JSON], Like(list[Target]), says("The pages of this turn that are still to be read.")]
     crawl: Annotated[str | None, says("Which fetching of pages is under way, by its id; null where none is.")]
+    read_pages: Annotated[
+        list[JSON], Like(list[ReadPage]), says("Pages of this turn that were read, and that no judgement has weighed.")
+    ]
     page: Annotated[JSON | None, Like(PageNote | None), says("The page that was read last.")]
     pages: Annotated[
         list[JSON],

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tribunal.schema import JSON, Frozen
+from tribunal.schema import JSON, Evidence, Frozen
 
 
 class Named(Frozen):
@@ -165,6 +165,12 @@ class PageNote(Frozen):
     error: str | None = None
     rejected: int = Field(default=0, description="passages that the model gave and the page doesn't hold")
     evidence: tuple[str, ...] = Field(default=(), description="the ids of its passages")
+
+
+class ReadPage(PageNote):
+    """A page with the passages that were found in it."""
+
+    passages: tuple[Evidence, ...] = Field(default=(), description="they have no id yet")
 
 
 class Judgement(Frozen):

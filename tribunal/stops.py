@@ -67,6 +67,12 @@ async def show_question(seat: str, describe: Callable[[], Awaitable[JSON]]) -> N
         raise QuestionShown
 
 
+def stops_before(seat: str) -> bool:
+    """Return whether the node that runs is to be stopped at before it asks this seat."""
+    first_pass = _FIRST_PASS.get()
+    return first_pass is not None and first_pass.stops_at(seat)
+
+
 def stop_at_head(node: Node) -> Node:
     """Return the node, stopped at before it asks a model, where the setting `stops` names it or its seat."""
 

@@ -142,6 +142,7 @@ Channel = Literal[
     "hits",
     "pending",
     "crawl",
+    "read_pages",
     "page",
     "pages",
     "plans",

@@ -1,9 +1,9 @@
-"""The pages of a turn, fetched and read beside each other, and handed out one by one as they are done (section 3).
+"""The pages of a turn: fetched at the same time, and read as they arrive (section 3).
 
-A page is read window by window, and kept of it is what stands in it word for word.
+A slow page holds up no other: the judgement is updated after one page while the next are on their way. The fetches live
+here, by the crawl's id, and not in the state: a case that goes on in another process fetches its pages again.
 
-So a slow page holds up no other, and the judgement can be updated after one page while the next are on their way. The
-tasks live here, by the crawl's id, and not in the state: a case that goes on in another process starts its pages anew.
+A page is read window by window. Of an answer, a passage is kept if it stands in the page word for word.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
@@ -24,40 +25,47 @@ from tribunal.models.ask import Answer
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
+from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import ResearchState, post_of
 from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Evidence
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.archive import StoredPage
+    from tribunal.retrievers.web.passages import Window
 
-PageReader = Callable[[str], Coroutine[Any, Any, JSON]]
+PageFetcher = Callable[[str], Coroutine[Any, Any, "StoredPage | str"]]
 _KEPT = 256
 
 
 class Crawl:
-    """Some pages under way, by URL."""
+    """Pages that are being fetched, by URL."""
 
-    def __init__(self, urls: Iterable[str], work: PageReader) -> None:
-        """Start the work on every page."""
-        self._work = work
-        self._tasks = {url: asyncio.ensure_future(work(url)) for url in urls}
+    def __init__(self, urls: Iterable[str], fetch: PageFetcher) -> None:
+        """Start to fetch every page."""
+        self._fetch = fetch
+        self._tasks = {url: asyncio.ensure_future(fetch(url)) for url in urls}
 
-    async def next_page(
-        self, pending: Sequence[str], *, in_order: bool = False, seconds: float
-    ) -> tuple[str, JSON] | None:
-        """Return the next of the pending pages that is done, or None if none is within so many seconds.
+    async def wait_for_pages(self, pending: Sequence[str], *, in_order: bool = False, seconds: float) -> list[str]:
+        """Wait until a pending page is there, and return the URLs of all that are; empty if none is in so many seconds.
 
-        With `in_order`, the first of the pending ones, however long the others have been done: a replay goes the way
-        that the archived run went.
+        With `in_order`, wait for the first of the pending ones, and return it alone: a replay goes the way that the
+        archived run went.
         """
-        for url in pending:
-            if url not in self._tasks:
-                self._tasks[url] = asyncio.ensure_future(self._work(url))
-        waited = {url: self._tasks[url] for url in (pending[:1] if in_order else pending)}
+        waited = {url: self._task_of(url) for url in pending}
+        if in_order:
+            waited = {pending[0]: waited[pending[0]]}
         await asyncio.wait(waited.values(), timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
-        done = next((url for url, task in waited.items() if task.done()), None)
-        return None if done is None else (done, self._tasks.pop(done).result())
+        return [url for url, task in waited.items() if task.done()]
+
+    async def page(self, url: str) -> StoredPage | str:
+        """Return a page, or in words why there is none."""
+        return await self._task_of(url)
+
+    def _task_of(self, url: str) -> asyncio.Task[StoredPage | str]:
+        if url not in self._tasks:
+            self._tasks[url] = asyncio.ensure_future(self._fetch(url))
+        return self._tasks[url]
 
     def cancel(self) -> None:
         """Stop what is still under way."""
@@ -80,26 +88,26 @@ async def _stop_crawls(crawls: Crawls) -> None:
 _crawls = PerLoop(_no_crawls, _stop_crawls)
 
 
-async def start_crawl(state: ResearchState, runtime: Runtime[Context]) -> str:
+async def start_crawl(state: ResearchState) -> str:
     """Begin a crawl of the pending pages, and return its id.
 
     The oldest of very many is stopped: its case was paused and never went on.
     """
     held = await _crawls.get()
     crawl_id = uuid.uuid4().hex[:12]
-    held[crawl_id] = Crawl([each["url"] for each in state["pending"]], _make_page_reader(state, runtime))
+    held[crawl_id] = Crawl([each["url"] for each in state["pending"]], _make_page_fetcher(state))
     while len(held) > _KEPT:
         held.popitem(last=False)[1].cancel()
     return crawl_id
 
 
-async def resume_crawl(state: ResearchState, runtime: Runtime[Context]) -> Crawl:
+async def resume_crawl(state: ResearchState) -> Crawl:
     """Return the crawl under way.
 
     If it was begun in another process, the one returned starts its pages when it is asked for them.
     """
     held = await _crawls.get()
-    return held.setdefault(state.get("crawl") or "", Crawl((), _make_page_reader(state, runtime)))
+    return held.setdefault(state.get("crawl") or "", Crawl((), _make_page_fetcher(state)))
 
 
 async def end_crawl(state: ResearchState) -> None:
@@ -109,67 +117,106 @@ async def end_crawl(state: ResearchState) -> None:
         crawl.cancel()
 
 
-def _make_page_reader(state: ResearchState, runtime: Runtime[Context]) -> PageReader:
-    """Return what reads one URL: fetch it, read it window by window, keep passages that stand in it."""
+def _make_page_fetcher(state: ResearchState) -> PageFetcher:
     by_url = {each["url"]: each for each in state["pending"]}
 
-    async def work(url: str) -> JSON:
-        target = by_url[url]
-        note: JSON = {
-            "id": url, "url": url, "turn": state["turn"], "page_id": None, "title": target["title"], "language": None,
-            "date": None, "error": None, "passages": [], "rejected": 0, "calls": [], "warnings": [],
-        }  # fmt: skip
+    async def fetch(url: str) -> StoredPage | str:
         library = await library_of_case(state)
         # A page that the model named itself may carry the post's own words outward; one that a search found can't.
-        secret = post_of(state).text if not target["query"] else ""
-        page = await library.fetch_page(url, state["run"], state["turn"], secret_text=secret)
+        secret = post_of(state).text if not by_url[url]["query"] else ""
+        return await library.fetch_page(url, state["run"], state["turn"], secret_text=secret)
+
+    return fetch
+
+
+@dataclass
+class _PageReading:
+    """A fetched page while its windows are read."""
+
+    page: StoredPage
+    title: str
+    query: str  # that found it; empty if the model named the page itself
+    parts: list[Window]
+    windows: list[Window]  # the parts that are read
+    answers: list[Awaitable[Answer[Any]]] = field(default_factory=list)  # one a window
+
+
+async def read_pages(urls: Sequence[str], pages: Crawl, state: ResearchState, runtime: Runtime[Context]) -> list[JSON]:
+    """Read fetched pages, all windows at the same time. Return a `ReadPage` for each, with `calls` and `warnings`."""
+    by_url = {each["url"]: each for each in state["pending"]}
+    readings: dict[str, _PageReading] = {}
+    errors: dict[str, str] = {}
+    for url in urls:
+        page = await pages.page(url)
         if isinstance(page, str):
-            return {**note, "error": page}
-        title = page.title or target["title"]
-        note |= {"page_id": page.id, "title": title, "language": page.language, "date": page.date}
+            errors[url] = page
+        else:
+            readings[url] = await _cut_page(page, by_url[url], state)
+    for reading in readings.values():  # nothing is awaited in between: the calls begin in the same order each time
+        reading.answers = [_ask_about_window(reading, place, state, runtime) for place in range(len(reading.windows))]
+
+    async def read(url: str) -> JSON:
+        note: JSON = {
+            "id": url, "url": url, "turn": state["turn"], "page_id": None, "title": by_url[url]["title"],
+            "language": None, "date": None, "error": errors.get(url), "passages": [], "rejected": 0,
+            "calls": [], "warnings": [],
+        }  # fmt: skip
+        if url in errors:
+            return note
+        reading = readings[url]
+        page = reading.page
+        note |= {"page_id": page.id, "title": reading.title, "language": page.language, "date": page.date}
         try:
-            return {**note, **await _find_evidence(page, title, target["query"], state, runtime)}
+            return {**note, **await _find_evidence(reading, state)}
         except ModelError as fault:
             # A page that the model won't or can't read is one page less, and not the end of the case.
             said = f"{url}: could not be read: {fault}"
             return {**note, "error": said, "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
 
-    return work
+    return list(await asyncio.gather(*map(read, urls)))
 
 
-async def _find_evidence(
-    page: StoredPage, title: str, query: str, state: ResearchState, runtime: Runtime[Context]
-) -> JSON:
-    """Return the evidence in a page, how many quoted passages it doesn't hold, and the log.
-
-    Its windows are read at the same time. `query` found the page; it is empty if the model named the page itself.
-    """
-    from tribunal.retrievers.web.passages import cut_windows_in_thread, find_passage
+async def _cut_page(page: StoredPage, target: JSON, state: ResearchState) -> _PageReading:
+    from tribunal.retrievers.web.passages import cut_windows_in_thread
 
     context, library = context_of(state), await library_of_case(state)
     counter = await library.web.counter
     parts = await cut_windows_in_thread(page.text, context.window_tokens, context.window_overlap, counter)
     # Each page of a turn gets its share of what is left. Kept: the judgement after each page, whether it is enough, and
     # the verdict.
-    pages = len(state["pending"])
-    share = max(1, pages)
-    affordable = Budget.from_state(context, state).most(context.max_windows * share, kept=pages + 1 + LAST_WORD)
-    windows = parts[: affordable // share]
+    share = len(state["pending"])
+    affordable = Budget.from_state(context, state).most(context.max_windows * share, kept=share + 1 + LAST_WORD)
+    return _PageReading(page, page.title or target["title"], target["query"], parts, parts[: affordable // share])
 
-    async def read(place: int) -> Answer[Any]:
+
+def _ask_about_window(
+    reading: _PageReading, place: int, state: ResearchState, runtime: Runtime[Context]
+) -> Awaitable[Answer[Any]]:
+    key = f"{reading.page.id}: {place}"
+
+    async def ask_researcher() -> Answer[Any]:
         return await ask_archived(
             PASSAGES,
             state,
             runtime,
             "passages",
-            f"{page.id}: {place}",
+            key,
             window=place + 1,
-            windows=len(parts),
-            title=quote("title", short_line(title) or "(none)"),
-            page=quote("page", windows[place].text, lines=True),
+            windows=len(reading.parts),
+            title=quote("title", short_line(reading.title) or "(none)"),
+            page=quote("page", reading.windows[place].text, lines=True),
         )
 
-    answers = await gather_answers(read(place) for place in range(len(windows)))
+    return save_call(f"passages: {key}", PASSAGES, state, runtime, ask_researcher)
+
+
+async def _find_evidence(reading: _PageReading, state: ResearchState) -> JSON:
+    """Return the evidence in a page, how many quoted passages it doesn't hold, and the log."""
+    from tribunal.retrievers.web.passages import find_passage
+
+    context, page, windows = context_of(state), reading.page, reading.windows
+    counter = await (await library_of_case(state)).web.counter
+    answers = await gather_answers(reading.answers)
     found: dict[tuple[int, int], JSON] = {}
     rejected = 0
     for window, given in zip(windows, answers, strict=True):
@@ -181,16 +228,16 @@ async def _find_evidence(
             start, end = window.start + span[0], window.start + span[1]
             if (start, end) not in found:
                 found[start, end] = Evidence(
-                    id="", query=query, url=page.url, page_id=page.id, title=title, passage=page.text[start:end],
-                    stance=named.stance, window=window.index, start=start, end=end,
+                    id="", query=reading.query, url=page.url, page_id=page.id, title=reading.title,
+                    passage=page.text[start:end], stance=named.stance, window=window.index, start=start, end=end,
                 ).dump()  # fmt: skip
     log = merge_logs(answers)
     warnings = [counter.warning] if counter.warning else []
     warnings += log["warnings"]
-    if unread := len(parts) - len(windows):
+    if unread := len(reading.parts) - len(windows):
         limited = len(windows) == context.max_windows
         why = f"max_windows is {context.max_windows}" if limited else "the budget had no more calls"
-        warnings.append(f"{page.url}: {unread} of its {len(parts)} parts were not read: {why}")
+        warnings.append(f"{page.url}: {unread} of its {len(reading.parts)} parts were not read: {why}")
     if page.truncated:
         warnings.append(f"{page.url}: is longer than what is taken of a page; its end was not read")
     if rejected:

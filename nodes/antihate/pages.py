@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from tribunal.nodes.antihate.research import ask_archived, gather_answers, libra
 from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, same_form
+from tribunal.nodes.saved_calls import save_call, save_result
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
@@ -34,18 +36,16 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     for hit in state["hits"]:
         by_query.setdefault(hit["query"], []).append(hit)
 
-    async def judge_hits(query: str, hits: list[JSON]) -> Answer[Any]:
+    def judge_hits(query: str, hits: list[JSON]) -> Awaitable[Answer[Any]]:
         shown = entries("hits", (_hit_entry(number, hit) for number, hit in enumerate(hits, start=1)))
-        return await ask_archived(
-            replace(RELEVANCE, form=same_form(relevance_form(len(hits)))),
-            state,
-            runtime,
-            "relevance",
-            f"{state['turn']}: {query}",
-            mend=_number_mender(query, len(hits)),
-            query=quote("query", query),
-            hits=shown,
-        )
+        role = replace(RELEVANCE, form=same_form(relevance_form(len(hits))))
+        key = f"{state['turn']}: {query}"
+
+        async def ask_researcher() -> Answer[Any]:
+            mend, named = _number_mender(query, len(hits)), quote("query", query)
+            return await ask_archived(role, state, runtime, "relevance", key, mend=mend, query=named, hits=shown)
+
+        return save_call(f"relevance: {key}", role, state, runtime, ask_researcher)
 
     answers = await gather_answers(judge_hits(query, hits) for query, hits in by_query.items())
     chosen = [
@@ -91,7 +91,7 @@ async def fetch_pages(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     if is_closed(state) or not state["pending"]:
         return {}
     await show_question(PASSAGES.seat, lambda: _pages_to_read(state))
-    return {"crawl": await crawl.start_crawl(state, runtime)}
+    return {"crawl": await crawl.start_crawl(state)}
 
 
 async def _pages_to_read(state: ResearchState) -> JSON:
@@ -104,38 +104,56 @@ async def _pages_to_read(state: ResearchState) -> JSON:
 
 @take_part_while_open
 async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Take the next page that has been read, with the passages found in it, word for word (phase 2b)."""
+    """Hand out the next page that was read, with its passages, word for word; read those that have arrived (phase 2b).
+
+    The pages that have arrived are read together. They are handed out one by one, for the judgement after each.
+    """
     context, library = context_of(state), await library_of_case(state)
     urls = [each["url"] for each in state["pending"]]
     if not urls:
         return {"page": None}
-    order = await library.replay_order(state["turn"], urls)
-    pages = await crawl.resume_crawl(state, runtime)
-    done = await pages.next_page(order or urls, in_order=order is not None, seconds=seconds_left(state, context))
-    if done is None:
-        await crawl.end_crawl(state)
-        lost = [{"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"} for url in urls]
-        for each in lost:
-            await library.add_decision(state["run"], "page", each)
-        return {"pending": [], "page": None, "pages": lost, "warnings": [f"{len(urls)} pages were not waited for"]}
-    url, page = done
+    read_pages = state.get("read_pages") or []
+    log: JSON = {"calls": [], "warnings": []}
+    if not read_pages:
+        order = await library.replay_order(state["turn"], urls)
+        pages, seconds = await crawl.resume_crawl(state), seconds_left(state, context)
+
+        async def wait_for_pages() -> JSON:
+            return {"urls": await pages.wait_for_pages(order or urls, in_order=order is not None, seconds=seconds)}
+
+        arrived = (await save_result(runtime, wait_for_pages))["urls"]
+        if not arrived:
+            return await _give_up_pages(urls, state)
+        read_pages = await crawl.read_pages(arrived, pages, state, runtime)
+        log = {name: [each for page in read_pages for each in page.pop(name)] for name in log}
+    page, *left = read_pages
     known = len(state.get("evidence", []))
     evidence = [{**passage, "id": f"E{known + place}"} for place, passage in enumerate(page["passages"], start=1)]
-    note = {name: page[name] for name in ("id", "url", "turn", "page_id", "title", "language", "date", "error")}
-    note |= {"rejected": page["rejected"], "evidence": [each["id"] for each in evidence]}
+    note = {name: value for name, value in page.items() if name != "passages"}
+    note["evidence"] = [each["id"] for each in evidence]
     runtime.stream_writer({"event": "page", **note})
     await library.add_decision(state["run"], "page", note)
     for each in evidence:
         runtime.stream_writer({"event": "evidence", **each})
         await library.add_decision(state["run"], "evidence", each)
     return {
-        "pending": [each for each in state["pending"] if each["url"] != url],
+        "pending": [each for each in state["pending"] if each["url"] != page["url"]],
+        "read_pages": left,
         "page": note,
         "pages": [note],
         "evidence": evidence,
-        "calls": page["calls"],
-        "warnings": page["warnings"],
+        **log,
     }
+
+
+async def _give_up_pages(urls: list[str], state: ResearchState) -> JSON:
+    """Leave out the pages that did not arrive in time."""
+    await crawl.end_crawl(state)
+    library = await library_of_case(state)
+    lost = [{"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"} for url in urls]
+    for each in lost:
+        await library.add_decision(state["run"], "page", each)
+    return {"pending": [], "page": None, "pages": lost, "warnings": [f"{len(urls)} pages were not waited for"]}
 
 
 @router

@@ -118,6 +118,7 @@ async def begin_research(state: ResearchState, runtime: Runtime[Context]) -> JSO
         "hits": [],
         "pending": [],
         "crawl": None,
+        "read_pages": [],
         "page": None,
         "pages": Overwrite([]),
         "plans": Overwrite([]),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -16,6 +17,7 @@ from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent, sure_decision_form
+from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import CaseState, cues_in, transcript_of
 from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.nodes.vote import poll
@@ -60,7 +62,7 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     )
     shared, transcript = show_exhibits(state), quote_transcript(transcript_of(state), cues_in(state))
 
-    async def draw(number: int) -> Answer[DecisionForm]:
+    async def ask_judge(number: int) -> Answer[DecisionForm]:
         # The first draw decides even where the budget is spent; the others have to be affordable.
         return await ask(
             replace(role, final=False) if number else role,
@@ -76,6 +78,11 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
             hateful=operator_words(names[1]) if context.scheme == "binary" else "",
             deep=state.get("track") == "deep_dive" and context.judge_rejects == "fast-track",
         )
+
+    def draw(number: int) -> Awaitable[Answer[DecisionForm]]:
+        if context.judge_draws == 1:  # the node saves its only call itself
+            return ask_judge(number)
+        return save_call(f"draw {number}", role, state, runtime, partial(ask_judge, number))
 
     votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category)
     calls = [call for each in votes.drawn for call in each.log["calls"]]

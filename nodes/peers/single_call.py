@@ -28,6 +28,7 @@ from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.clauses import cited_clauses, mend_decision
 from tribunal.nodes.forms import citing_form, sure_decision_form, sure_form
 from tribunal.nodes.mv_debate.views import YES, answer_form
+from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import Views, write_turn
 from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
 from tribunal.nodes.vote import poll
@@ -79,19 +80,29 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     drawn, number = draw is not None, draw or 0
     mend = mend_decision(policy, "classifier")
     sure = not drawn and confidence_wanted(context)  # of draws the vote is the confidence
-    if context.task != "hate" or context.mode == "zero-shot":
-        asked = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)
-        said = await ask(asked, state, runtime, draw=number, mend=mend)
-        label = int(said.value.answer == YES)
-        return LoneDecision(label, names[label], said.value.reason, said)
-    # A vote is one over ways of reasoning, so a draw reasons before it decides.
-    role = SURE_CLASSIFIER if sure else CLASSIFIER
+    answers_yes_or_no = context.task != "hate" or context.mode == "zero-shot"
+    role: Role[Any]
+    material: JSON = {}
+    if answers_yes_or_no:
+        role = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)
+    else:
+        role = SURE_CLASSIFIER if sure else CLASSIFIER
+        material["categories"] = operator_words(", ".join(names))
+        if drawn:  # a vote is one over ways of reasoning, so a draw reasons before it decides
+            role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
+
+    async def ask_classifier() -> Answer[Any]:
+        return await ask(role, state, runtime, draw=number, mend=mend, **material)
+
     if drawn:
-        role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
-    listed = operator_words(", ".join(names))
-    given = await ask(role, state, runtime, draw=number, mend=mend, categories=listed)
-    label = policy.label(context.scheme, given.value.category)
-    return LoneDecision(label, names[label], given.value.explanation, given)
+        answer = await save_call(f"draw {number}", role, state, runtime, ask_classifier)
+    else:
+        answer = await ask_classifier()
+    if answers_yes_or_no:
+        label = int(answer.value.answer == YES)
+        return LoneDecision(label, names[label], answer.value.reason, answer)
+    label = policy.label(context.scheme, answer.value.category)
+    return LoneDecision(label, names[label], answer.value.explanation, answer)
 
 
 @agent
