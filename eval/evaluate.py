@@ -17,7 +17,7 @@ from pydantic import Field
 
 from tribunal.cases.graph_run import config_of_run
 from tribunal.contents import keep_files_read
-from tribunal.context import context_from
+from tribunal.context import context_from, leave_out_settings, refuse_unused_settings, setting_is_named, settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
@@ -33,7 +33,6 @@ from tribunal.graphs import graph
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models
 from tribunal.schema import JSON
-from tribunal.unused_settings import find_unused_settings, leave_out_settings, refuse_unused_settings, setting_is_named
 
 
 class Evaluation(RunRequest):
@@ -237,7 +236,7 @@ async def fit_to_graph(
     graph(run.graph)
     context = context_from(run.settings)
     check_models(await apply_line_up(context, afresh=True), environment)
-    unused = dict(find_unused_settings(run.graph, context))
+    unused = dict(settings_of(run.graph).find_unused(context))
     for name, refusal in unused.items():
         if name in own or not setting_is_named(evaluation.settings, name):
             raise BadInput(refusal)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tribunal.contents import keep_files_read
-from tribunal.context import Context, context_from
+from tribunal.context import Context, context_from, refuse_unused_settings
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
@@ -25,7 +25,6 @@ from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.plugins import names
 from tribunal.prompts.policy import load_policy as policy_named
-from tribunal.unused_settings import refuse_unused_settings
 
 CHANGES = "changes.json"
 PAGES = {"changes.html": "changes.html.jinja", "changes.md": "changes.md.jinja"}

@@ -17,12 +17,13 @@ from typing import NamedTuple, TypeAlias
 from pydantic import Field, RootModel, ValidationError
 
 from tribunal.calls import REHEARSAL
-from tribunal.context import Context, describe_validation_error, read_toml_model
+from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, read_line_starts
 from tribunal.eval.runs.results import ResultCall, summarize_result
 from tribunal.files import read_regular
 from tribunal.schema import Call, Frozen
+from tribunal.validation import describe_validation_error, read_toml_model
 
 PRICES = "prices.json"
 

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from tribunal.cases.case_search import CaseFilter
 from tribunal.cases.problem import Problem
-from tribunal.context import describe_validation_error
 from tribunal.service.desk.pages import parse_days
 from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit
 from tribunal.service.replica import case_queries
@@ -22,6 +21,7 @@ from tribunal.service.replica.figures import DayFigures, TimeSpan, count_figures
 from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.service.routes.monitoring import FigureTimes
 from tribunal.times import DAY
+from tribunal.validation import describe_validation_error
 
 router = APIRouter()
 OUTCOMES = ("verdict", "refusal", "failure", "pending")

@@ -12,7 +12,8 @@ import pytest
 from tests import PROJECT
 from tests.test_docs import holds
 from tribunal.graphs import GRAPHS, graph
-from tribunal.settings import MODE_WORDS, MODES, SETTINGS, name_graphs
+from tribunal.settings import MODES, SETTINGS, name_graphs
+from tribunal.shared_settings import MODE_WORDS
 from tribunal.systems import seats_in
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
