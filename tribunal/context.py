@@ -176,6 +176,7 @@ def _validate_case(written: str, graph: str, allowed: tuple[str | None, ...] | N
         raise BadInput(f"context.settings: {error}") from error
     if allowed is not None:
         _check_client(settings)
+    refuse_unused_settings(graph, settings, can_stop=True)
     return widen(settings)
 
 

@@ -155,7 +155,7 @@ class EveryGraph(BaseModel):
         force, and a task without categories has one scheme.
 
         Raises:
-            BadInput: the first setting that is wrong, that the graph doesn't have, or that has no effect in it.
+            BadInput: the first setting that is wrong, or that the graph doesn't have.
         """
         try:
             named, objects = name_objects(given)
@@ -174,8 +174,6 @@ class EveryGraph(BaseModel):
         except ValidationError as error:
             raise BadInput(describe_validation_error(error)) from error
         self._objects = objects
-        for _, refusal in self.list_idle():
-            raise BadInput(refusal)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
