@@ -101,7 +101,8 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
         state: the channels of its state.
         output: those that it gives back.
     """
-    builder = StateGraph(state, context_schema=settings_of(graph), input_schema=PostInput, output_schema=output)
+    settings: Any = settings_of(graph)
+    builder = StateGraph(state, context_schema=settings, input_schema=PostInput, output_schema=output)
     builder.add_node("receive", received_by(graph))
     builder.add_edge(START, "receive")
     return builder

@@ -88,9 +88,10 @@ async def _names_in_schema(assistant: str) -> tuple[str, frozenset[str]]:
     if _UUID.fullmatch(assistant):
         found = await server.assistants.get(assistant)
     else:
-        [found] = await server.assistants.search(graph_id=assistant, metadata={"created_by": "system"}) or [None]
-    if found is None:
-        return assistant, frozenset()
+        ours = await server.assistants.search(graph_id=assistant, metadata={"created_by": "system"})
+        if not ours:
+            return assistant, frozenset()
+        found = ours[0]
     graph = found["graph_id"]
     if graph not in _names:
         schema = (await server.assistants.get_schemas(found["assistant_id"])).get("context_schema") or {}

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tribunal.client_settings import check_request
 from tribunal.errors import BadInput
@@ -24,7 +24,7 @@ from tribunal.settings import (
     describe_setting,
 )
 from tribunal.settings_base import GRAPH_SETTINGS, PLACES, EveryGraph
-from tribunal.shared_settings import MODE_WORDS, POLICIES
+from tribunal.shared_settings import MODE_WORDS, POLICIES, Mode, Task
 from tribunal.text import parse_json, shorten_repr
 from tribunal.trust import ALLOW, settings_come_from_clients
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tribunal.typed_names import SettingsKeywords
 
 
-class Context(
+class Context(  # type: ignore[misc]  # each base has a `model_construct` of its own fields
     MvDebateSettings,
     SelfConsistencySettings,
     SymmetricDebateSettings,
@@ -50,8 +50,8 @@ class Context(
     """
 
     graph = ""
-    seated = ()
-    modes = tuple(MODE_WORDS)
+    seated: ClassVar[tuple[str, ...]] = ()
+    modes: ClassVar[tuple[Mode, ...]] = tuple(MODE_WORDS)
 
     if TYPE_CHECKING:
 
@@ -192,7 +192,7 @@ def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Contex
     held = context_of(state, runtime)
     # Stops are of each part of a run. The other two follow the task, so nobody need have given them.
     follow = {"stops"}
-    task = getattr(given, "task", "hate")
+    task: Task = getattr(given, "task", "hate")
     follow |= {"policy"} if given.policy == POLICIES[task] else set()
     follow |= {"scheme"} if task != "hate" else set()
     chosen = given.model_fields_set - follow

@@ -8,7 +8,7 @@ a setting that its graph doesn't have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, WithJsonSchema
 
@@ -38,6 +38,7 @@ from tribunal.shared_settings import (
     REVIEW,
     SECTION_TITLES,
     VIEWS,
+    Mode,
     join_names,
 )
 
@@ -68,10 +69,10 @@ class TribunalSettings(Panel, Research, Court):
 
     graph = "tribunal"
     about = "ARCADE's debate, which can search the web, ask perspectives, and leave the decision to a person"
-    seated = (
+    seated: ClassVar[tuple[str, ...]] = (
         "triage", "gatekeeper", "prosecutor", "defender", "judge", "perspective", "researcher",
     )
-    modes = (
+    modes: ClassVar[tuple[Mode, ...]] = (
         "full", "leave-out", "criterion-only", "examples-only", "no-search", "no-details",
     )
 
@@ -134,7 +135,7 @@ class ArcadeSettings(Court):
 
     graph = "arcade"
     about = "a gatekeeper sends each post to a fast-track or a deep-dive debate, then a judge decides"
-    seated = ("gatekeeper", "prosecutor", "defender", "judge")
+    seated: ClassVar[tuple[str, ...]] = ("gatekeeper", "prosecutor", "defender", "judge")
 
 
 class MultiroundSettings(Court):
@@ -142,7 +143,7 @@ class MultiroundSettings(Court):
 
     graph = "multiround"
     about = "ARCADE without the gatekeeper: every post gets the deep-dive debate"
-    seated = ("prosecutor", "defender", "judge")
+    seated: ClassVar[tuple[str, ...]] = ("prosecutor", "defender", "judge")
 
 
 class PredictSettings(Panel, Clausal, Judged, Argued, Ordered, Budgeted):
@@ -150,8 +151,8 @@ class PredictSettings(Panel, Clausal, Judged, Argued, Ordered, Budgeted):
 
     graph = "predict"
     about = "perspectives, each with its own criteria and examples, take stances; two debaters argue; a judge decides"
-    seated = ("perspective", "debater", "judge", "annotator")
-    modes = (
+    seated: ClassVar[tuple[str, ...]] = ("perspective", "debater", "judge", "annotator")
+    modes: ClassVar[tuple[Mode, ...]] = (
         "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
     )
     debate_memory: Literal["whole", "arguments"] = setting(
@@ -178,8 +179,8 @@ class AntihateSettings(Research, Clausal, Judged, Argued, Budgeted):
 
     graph = "antihate"
     about = "searches the web, reads pages, weighs evidence, and cites it"
-    seated = ("researcher", "judge", "classifier")
-    modes = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
+    seated: ClassVar[tuple[str, ...]] = ("researcher", "judge", "classifier")
+    modes: ClassVar[tuple[Mode, ...]] = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 
     def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
         """Yield settings of the research in modes of one call, and seats of other modes."""
@@ -198,7 +199,7 @@ class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds
 
     graph = "mv_debate"
     about = "views debate hate, sarcasm or misinformation in rounds; a reflection counts if it improves the answers"
-    seated = ("view", "judge", "reflection", "summary")
+    seated: ClassVar[tuple[str, ...]] = ("view", "judge", "reflection", "summary")
 
     views: Annotated[list[str], AfterValidator(_check_views), WithJsonSchema(_VIEWS_FORM)] = setting(
         ARGUING, "Views",
@@ -241,8 +242,8 @@ class BaselineSettings(ManyTasks, Variants, Clausal, Exemplified, Labelled, Judg
 
     graph = "baseline"
     about = "one call to one model"
-    seated = ("classifier",)
-    modes = ("full", "zero-shot")
+    seated: ClassVar[tuple[str, ...]] = ("classifier",)
+    modes: ClassVar[tuple[Mode, ...]] = ("full", "zero-shot")
 
     def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
         """Yield the scheme in the mode that has one."""
@@ -267,7 +268,7 @@ class SymmetricDebateSettings(ManyTasks, Clausal, Exemplified, Argued, Redrawn, 
 
     graph = "symmetric_debate"
     about = "equal agents read each other's answers for some rounds, then vote"
-    seated = ("agent",)
+    seated: ClassVar[tuple[str, ...]] = ("agent",)
 
     agents: int = setting(
         ARGUING, "Agents", "How many agents debate, from 2 to 12.",
