@@ -25,6 +25,7 @@ from tribunal.exhibit import Box
 from tribunal.model_objects import FIELDS
 from tribunal.nodes.state import Case
 from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
+from tribunal.settings import SETTINGS
 
 PATH = Path(__file__).parents[1] / "tribunal" / "typed_names.pyi"
 MODELS = (Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call)
@@ -80,7 +81,7 @@ def write_names() -> str:
 def _write_parts() -> Iterator[str]:
     yield _HEAD
     yield '\nclass CallKeywords(TypedDict, total=False):\n    """The settings other than the policy."""\n'
-    yield from (write_keyword(name) for name in Context.model_fields if name != "policy")
+    yield from (write_keyword(name) for name in SETTINGS if name != "policy")
     yield '\n\nclass SettingsKeywords(CallKeywords, total=False):\n    """Every setting."""\n\n    policy: str\n'
     names = ", ".join(f'"{name}"' for name in get_type_hints(Case))
     yield f"\n# The channels of `Case`. Your own state may have others.\nChannel = Literal[{names}]\n"

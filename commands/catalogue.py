@@ -21,13 +21,14 @@ def graphs(
 ) -> None:
     """Draw graphs as Mermaid text, subgraphs included; of a graph that you name, also list the settings."""
     from tribunal.graphs import draw_graph, named_graphs
-    from tribunal.settings import GRAPH_SETTINGS, SETTINGS
+    from tribunal.settings import SETTINGS
+    from tribunal.settings_base import GRAPH_SETTINGS
 
     known = named_graphs()
     for name in names or known:
         say(f"%% {name}: {known.get(name, '')}\n{draw_graph(name)}", lines=True)
         if names and name in GRAPH_SETTINGS:
-            heeded = [setting for setting in SETTINGS.values() if not setting.graphs or name in setting.graphs]
+            heeded = [setting for setting in SETTINGS.values() if setting.name in GRAPH_SETTINGS[name].model_fields]
             rows = [(flag_of_setting(each.name), each.default, each.does) for each in heeded]
             print_table(("setting", "default", "what it does"), rows)
 

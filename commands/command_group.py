@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 from tribunal.commands.errors import report_errors
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
-from tribunal.settings import RENAMED, SETTINGS
+from tribunal.shared_settings import RENAMED
 from tribunal.text import make_visible, nearest_names, one_line
 
 
@@ -74,6 +74,8 @@ class Sectioned(TyperCommand):
         name = option.lstrip("-").replace("-", "_")
         if name in RENAMED:
             return f"it is called {self._spelling(RENAMED[name])} now"
+        from tribunal.settings import SETTINGS  # pydantic, which `--help` does without
+
         if name in SETTINGS:
             return f"give it as {self._spelling(name)}"
         found = nearest_names(name, {*SETTINGS, *(str(each.name) for each in self.params)})

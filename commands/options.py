@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
 from typer import Option
 
 from tribunal.commands.completing import graph_names, perspective_list, policy_names
 from tribunal.errors import BadInput
-from tribunal.settings import EverySetting
 from tribunal.text import parse_json, parse_toml
 
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
@@ -142,17 +141,10 @@ _SHORT_HELP = {
 
 
 def _type_of_option(name: str) -> Any:
-    """Return the type of a setting's option: a number or a switch as declared, otherwise text."""
-    if name == "threshold":  # takes a file too
-        return str
+    """Return the type of a setting's option, as its metavar says: a number, a switch, otherwise text."""
     if name == "seats":
         return list[str]
-    declared = _DECLARED_TYPES[name]
-    types = {*(get_args(declared) or (declared,))} & {bool, int, float}
-    return types.pop() if types else str
-
-
-_DECLARED_TYPES: dict[str, Any] = get_type_hints(EverySetting)
+    return {None: bool, "N": int}.get(OPTIONS[name], str)
 
 
 def flag_of_setting(name: str) -> str:

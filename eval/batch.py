@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tribunal.cases.graph_run import config_of_run
 from tribunal.cases.keep_options import KeepOptions
 from tribunal.contents import keep_files_read
-from tribunal.context import context_from
+from tribunal.context import context_from, refuse_unused_settings
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
@@ -29,7 +29,6 @@ from tribunal.locations import Location, Unreachable, parse_location, put_whole
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.journal import OutputUnwritten
 from tribunal.runner.tally import RunTally
-from tribunal.unused_settings import refuse_unused_settings
 
 _COPY = "finished"  # what is sent to a store, in the run's folder
 

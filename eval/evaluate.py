@@ -18,7 +18,7 @@ from pydantic import Field
 from tribunal.allowance import NO_SPENDING, Spending
 from tribunal.cases.graph_run import config_of_run
 from tribunal.contents import keep_files_read
-from tribunal.context import context_from
+from tribunal.context import context_from, leave_out_settings, refuse_unused_settings, setting_is_named, settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
@@ -34,7 +34,6 @@ from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.results import read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.unused_settings import find_unused_settings, leave_out_settings, refuse_unused_settings, setting_is_named
 
 
 class Evaluation(RunRequest):
@@ -238,7 +237,7 @@ async def fit_to_graph(
     graph(run.graph)
     context = context_from(run.settings)
     check_models(await apply_line_up(context, afresh=True), environment)
-    unused = dict(find_unused_settings(run.graph, context))
+    unused = dict(settings_of(run.graph).find_unused(context))
     for name, refusal in unused.items():
         if name in own or not setting_is_named(evaluation.settings, name):
             raise BadInput(refusal)

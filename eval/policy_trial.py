@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tribunal.contents import keep_files_read
-from tribunal.context import Context, context_from
+from tribunal.context import Context, context_from, refuse_unused_settings
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
@@ -25,7 +25,6 @@ from tribunal.prompts.policy import load_policy as policy_named
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions
 from tribunal.runner.journal import RESULTS, read_line_starts, report_unwritten
 from tribunal.runner.tally import RunTally
-from tribunal.unused_settings import refuse_unused_settings
 
 CHANGES = "changes.json"
 PAGES = {"changes.html": "changes.html.jinja", "changes.md": "changes.md.jinja"}

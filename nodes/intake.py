@@ -16,9 +16,15 @@ from langgraph.types import Overwrite
 from pydantic import ValidationError
 
 from tribunal.calls import REHEARSAL
-from tribunal.context import Context, context_of_run, describe_validation_error, settings_for_record
+from tribunal.context import (
+    Context,
+    context_of_run,
+    refuse_stops,
+    refuse_unused_settings,
+    settings_for_record,
+    settings_of,
+)
 from tribunal.errors import BadInput
-from tribunal.graph_form import settings_of
 from tribunal.language import language_of_post
 from tribunal.line_up import LINE_UPS, apply_line_up_text
 from tribunal.models.image import Picture, load_picture, store_picture
@@ -38,7 +44,7 @@ from tribunal.text import REPLACED, wellformed
 from tribunal.threshold import THRESHOLDS, parse_threshold
 from tribunal.times import new_id
 from tribunal.trust import for_clients, for_strangers
-from tribunal.unused_settings import refuse_stops, refuse_unknown_stops, refuse_unused_settings
+from tribunal.validation import describe_validation_error
 
 _REPAIRED = "holds U+FFFD in place of characters that can't be read, stored or sent"
 MOST_EARLIER = 20  # earlier posts of a conversation
@@ -81,13 +87,13 @@ def received_by(graph: str) -> Receive:
         given = context_of_run(runtime)
         refuse_unused_settings(graph, given, can_stop=can_stop(runtime))
         if given.stops:
-            await asyncio.to_thread(refuse_unknown_stops, graph, given)  # which reads the files of the graph
+            await asyncio.to_thread(settings_of(graph).refuse_unknown_stops, given.stops)
         return await _take_post_in(state, runtime, graph)
 
     return receive_here
 
 
-def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[Any, Context, Any, Any]:
+def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[Any, Any, Any, Any]:
     """Return the builder of one of our graphs, whose first node, `receive`, takes the post in.
 
     Args:
@@ -95,7 +101,8 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
         state: the channels of its state.
         output: those that it gives back.
     """
-    builder = StateGraph(state, context_schema=settings_of(graph), input_schema=PostInput, output_schema=output)
+    settings: Any = settings_of(graph)
+    builder = StateGraph(state, context_schema=settings, input_schema=PostInput, output_schema=output)
     builder.add_node("receive", received_by(graph))
     builder.add_edge(START, "receive")
     return builder
@@ -125,7 +132,7 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
     prompts = await load_prompts(context.prompts, afresh=True, system=system)
     threshold = await _threshold_file_text(context)
     own = dict(prompts.own) or None
-    texts = {"line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
+    texts = {"graph": graph, "line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
     held: JSON = {name: value for name, value in texts.items() if value is not None}
     warnings = list[str]()
     if threshold and context.threshold is None:  # else the file calibrates, and promises nothing

@@ -18,7 +18,7 @@ from tribunal.nodes.chat import answer_message
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
-from tribunal.settings import GRAPH_SETTINGS
+from tribunal.settings_base import GRAPH_SETTINGS
 from tribunal.text import shorten_repr
 from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
 
@@ -188,7 +188,7 @@ async def fitted_threshold(context: Context, case: Mapping[str, Any] | None = No
 def describe_misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
     """Say, for the verdict, what a threshold was fitted to and this run isn't; no graph: one without a name."""
     yes_or_no = (
-        graph in GRAPH_SETTINGS and not hasattr(GRAPH_SETTINGS[graph], "scheme")
+        graph in GRAPH_SETTINGS and "scheme" not in GRAPH_SETTINGS[graph].model_fields
     ) or context.mode == "zero-shot"
     models = {name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")}
     differ = {

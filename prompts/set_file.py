@@ -15,11 +15,11 @@ from fnmatch import fnmatchcase
 from pydantic import Field, ValidationError
 
 from tribunal.calls import REHEARSAL
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.prompts.answer_names import AnswerNames
 from tribunal.schema import Frozen
 from tribunal.text import parse_toml, suggest_name
+from tribunal.validation import describe_validation_error
 
 SET_FILE = "set.toml"
 

@@ -2,6 +2,7 @@
 
 Each of our routes is handed on to the whole application of the service, with its own errors and its own log; everything
 else stays that server's, `/docs`, `/openapi.json` and `/metrics` among it. Its `/openapi.json` has our routes, too.
+Requests to that server's own routes pass `ContextCheck`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tribunal.plugins import install_command, missing_package
+from tribunal.service.context_check import ContextCheck
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -52,7 +55,7 @@ def make_mounted_app() -> Starlette:
         import logging
 
         logging.getLogger(__name__).warning(f"the service's routes are not served: {install_command('service')}")
-        return Starlette()
+        return Starlette(middleware=[Middleware(ContextCheck)])
     from fastapi import FastAPI
 
     from tribunal.cases.graph_run import mask_traces
@@ -67,7 +70,8 @@ def make_mounted_app() -> Starlette:
         async with service.router.lifespan_context(service):
             yield
 
-    outer = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
+    checks = [Middleware(ContextCheck)]
+    outer = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, middleware=checks)
     outer.router.routes.append(_ServiceRoute(service))
     outer.openapi = service.openapi  # type: ignore[method-assign]
     return outer

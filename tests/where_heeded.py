@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tribunal.context import context_from
-from tribunal.unused_settings import find_unused_settings, leave_out_settings, setting_is_named
+from tribunal.context import context_from, leave_out_settings, setting_is_named, settings_of
 
 OF_THE_POST = ("image", "language", "earlier", "appeal")
 
@@ -19,7 +18,7 @@ def where_heeded(graph: str, world: Mapping[str, Any], **own: Any) -> dict[str, 
         settings,
         [
             name
-            for name, _ in find_unused_settings(graph, context_from(of_the_graph))
+            for name, _ in settings_of(graph).find_unused(context_from(of_the_graph))
             if not setting_is_named(own, name)
         ],
     )

@@ -1,4 +1,4 @@
-"""The settings of a run: one model that has the settings of every graph (`tribunal.settings`).
+"""The settings of a case: `Context`, which has those of every graph, and what is in force in a run.
 
 What a run sets here takes precedence over the environment, and the environment over defaults (`tribunal.environment`).
 """
@@ -6,33 +6,27 @@ What a run sets here takes precedence over the environment, and the environment 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
-
+from tribunal.client_settings import check_request
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
-from tribunal.model_objects import name_objects
 from tribunal.schema import JSON
-from tribunal.settings import RENAMED, SETTINGS, EverySetting, describe_setting
-from tribunal.shared_settings import VIEWS, Setting, Task
-from tribunal.systems import is_settable_seat, seat_names
-from tribunal.text import parse_json, parse_toml, shorten_repr, suggest_name
-from tribunal.trust import check_request, settings_come_from_clients
+from tribunal.settings import (
+    AntihateSettings,
+    MvDebateSettings,
+    PredictSettings,
+    SelfConsistencySettings,
+    SymmetricDebateSettings,
+    TribunalSettings,
+    describe_setting,
+)
+from tribunal.settings_base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.shared_settings import MODE_WORDS, POLICIES, Mode, Task
+from tribunal.text import parse_json, shorten_repr
+from tribunal.trust import ALLOW, settings_come_from_clients
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -40,146 +34,41 @@ if TYPE_CHECKING:
 
     from tribunal.typed_names import SettingsKeywords
 
-Model = TypeVar("Model", bound=BaseModel)
-# The shipped policy of each task.
-POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}
 
-
-class EveryName(dict[str, Any]):
-    """The properties of a form that says of every name that it has it.
-
-    LangGraph's server leaves out, without a word, what a client sets that a graph's form doesn't have. So a wrong name
-    arrives, and is refused by `Context`.
-    """
-
-    def __contains__(self, name: object) -> bool:
-        """Return True."""
-        return True
-
-
-class SettingsForm(BaseModel):
-    """The base of `Context` and of each graph's form."""
-
-    model_config = ConfigDict(extra="forbid", defer_build=True)
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
-        """Return the form as a server tells it, which has every name."""
-        schema = super().model_json_schema(*args, **kwargs)
-        return {**schema, "properties": EveryName(schema["properties"])}
-
-
-def _field(setting: Setting) -> Any:
-    """Return the field of a setting, with its words, default and bounds."""
-    default = "default_factory" if isinstance(setting.value, type) else "default"
-    more: dict[str, Any] = {default: setting.value, "ge": setting.ge, "gt": setting.gt, "le": setting.le}
-    return Field(title=setting.title, description=describe_setting(setting.name), **more)
-
-
-if TYPE_CHECKING:
-
-    class _Fields(EverySetting, SettingsForm):
-        """The settings of every graph as fields."""
-
-else:
-    _TYPES = get_type_hints(EverySetting)
-    _Fields = create_model(
-        "_Fields", __base__=SettingsForm, **{name: (_TYPES[name], _field(each)) for name, each in SETTINGS.items()}
-    )
-
-
-def _bad_settings(line: str) -> PydanticCustomError:
-    """Return a validation error that is said as this line."""
-    return PydanticCustomError("settings", "{line}", {"line": line})
-
-
-class Context(_Fields):
+class Context(  # type: ignore[misc]  # each base has a `model_construct` of its own fields
+    MvDebateSettings,
+    SelfConsistencySettings,
+    SymmetricDebateSettings,
+    AntihateSettings,
+    PredictSettings,
+    TribunalSettings,
+):
     """The settings of a case: who sits in which seat, how long they argue, by which policy, and what a post may cost.
 
-    It has the settings of every graph (`tribunal.settings`). A graph refuses those that it doesn't use.
+    It has the settings of every graph, for callers that name no graph and for nodes that serve several. A graph refuses
+    those that it doesn't have, and a setting that it doesn't have is at its default here.
     """
 
-    model_config = ConfigDict(frozen=True, defer_build=False)
+    graph = ""
+    seated: ClassVar[tuple[str, ...]] = ()
+    modes: ClassVar[tuple[Mode, ...]] = tuple(MODE_WORDS)
 
     if TYPE_CHECKING:
 
         def __init__(self, **settings: Unpack[SettingsKeywords]) -> None:
             """Take the settings by name; a model may be an object."""
 
-    # The model objects that were given, which live at least as long as these settings; the settings name them.
-    _objects: tuple[Any, ...] = PrivateAttr(default=())
+    def idle_settings(self) -> Iterator[tuple[Any, str]]:
+        """Nothing is idle while no graph is named."""
+        yield from ()
 
-    @model_validator(mode="wrap")
     @classmethod
-    def _take_settings(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Refuse unknown names, put the name of each model object in its place, and follow the task.
-
-        No state, record or error holds an object. Where no policy is named, the task's own is in force; and where there
-        are no categories of hate, its one scheme.
-        """
-        if not isinstance(given, Mapping):
-            return handler(given)
-        for name in given:
-            if name in RENAMED:
-                raise _bad_settings(f"{name}: is called {RENAMED[name]} now")
-            if name not in cls.model_fields:
-                all_names = f"the settings are {', '.join(sorted(cls.model_fields))}"
-                raise _bad_settings(f"{name}: no such setting; {suggest_name(name, cls.model_fields) or all_names}")
-        try:
-            named, objects = name_objects(given)
-        except TypeError as error:
-            raise _bad_settings(str(error)) from error
-        task = named.get("task", "hate")
-        named["policy"] = named.get("policy") or POLICIES.get(task, "")
-        if task != "hate":
-            named["scheme"] = "binary"
-        context = handler(named)
-        if objects:
-            context._objects = objects
-        return context
-
-    @field_validator("seats", "temperatures")
-    @classmethod
-    def _seats_exist(cls, by_seat: dict[str, Any]) -> dict[str, Any]:
-        for seat in by_seat:
-            kind, colon, name = seat.partition(":")
-            if not is_settable_seat(seat):
-                raise ValueError(f"there is no seat {seat!r}; the seats are {', '.join(seat_names())}")
-            if kind == "view" and colon and name not in VIEWS:
-                raise ValueError(f"there is no seat {seat!r}; the views are {', '.join(VIEWS)}")
-        return by_seat
-
-    @field_validator("temperatures")
-    @classmethod
-    def _temperatures_bounded(cls, by_seat: dict[str, float]) -> dict[str, float]:
-        for seat, temperature in by_seat.items():
-            if not 0 <= temperature <= 2:
-                raise ValueError(f"{seat}: {temperature} is not between 0 and 2")
-        return by_seat
-
-    @field_validator("extra_body")
-    @classmethod
-    def _extra_is_extra(cls, by_model: dict[str, JSON]) -> dict[str, JSON]:
-        for model, fields in by_model.items():
-            if ours := next((name for name in ("model", "messages", "stream") if name in fields), None):
-                raise ValueError(f"{model}: {ours} is what a request is made of, and can't be given beside it")
-        return by_model
-
-    @field_validator("views")
-    @classmethod
-    def _views_exist(cls, named: list[str]) -> list[str]:
-        unknown = next((name for name in named if name not in VIEWS), None)
-        if unknown is not None:
-            raise ValueError(f"there is no view {unknown!r}; the views are {', '.join(VIEWS)}")
-        if named and (len(named) < 2 or len(set(named)) < len(named)):
-            raise ValueError("a debate takes at least two views, each named once")
-        return named
-
-    @model_validator(mode="after")
-    def _windows_go_forward(self) -> Self:
-        if self.window_overlap >= self.window_tokens:
-            raise ValueError(f"window_overlap: {self.window_overlap} is not below window_tokens, {self.window_tokens}")
-        return self
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
+        """Return the form of the settings, each with the graphs that have it."""
+        schema = super().model_json_schema(*args, **kwargs)
+        for name, form in schema["properties"].items():
+            form["description"] = describe_setting(name)
+        return schema
 
 
 def context_from(values: Mapping[str, Any]) -> Context:
@@ -188,31 +77,25 @@ def context_from(values: Mapping[str, Any]) -> Context:
     Raises:
         BadInput: naming the first field that is wrong, its value, and what it may be.
     """
-    try:
-        return Context.model_validate(values)
-    except ValidationError as error:
-        raise BadInput(describe_validation_error(error)) from error
+    return Context(**values)
 
 
-def describe_validation_error(error: ValidationError) -> str:
-    """Return a validation error as one line: field, value, what was expected."""
-    first = error.errors(include_url=False)[0]
-    if first["type"] == "settings":
-        return first["msg"]
-    field = ".".join(str(part) for part in first["loc"]) or "settings"
-    return f"{field}: {shorten_repr(first['input'])}: {first['msg'].removeprefix('Value error, ')}"
+def settings_of(graph: str) -> type[EveryGraph]:
+    """Return the class of a graph's settings, its `context_schema`: one of our graphs, or a `System`, by name or place.
+
+    A graph of one's own without a `System` may have every setting.
+    """
+    return GRAPH_SETTINGS.get(PLACES.get(graph, graph), Context)
 
 
-def read_toml_model(model: type[Model], path: Path, called: str) -> Model:
-    """Return what a TOML file holds, as a model; raise `BadInput` if it can't be read, or a field is wrong."""
-    try:
-        return model.model_validate(parse_toml(read_regular(path)))
-    except OSError as error:
-        raise BadInput(f"{called}: {path}: {error.strerror or error}") from error
-    except ValidationError as error:
-        raise BadInput(f"{called}: {path}: {describe_validation_error(error)}") from error
-    except ValueError as error:
-        raise BadInput(f"{called}: {path}: is not TOML: {error}") from error
+def widen(settings: EveryGraph) -> Context:
+    """Return the settings of a graph as a `Context`, whose other settings are at their defaults."""
+    if isinstance(settings, Context):
+        return settings
+    values = dict(settings)
+    if values.get("task", "hate") != "hate":
+        values["scheme"] = "binary"
+    return Context.model_construct(settings.model_fields_set, **values)
 
 
 def settings_for_record(context: Context) -> JSON:
@@ -230,23 +113,27 @@ def context_of_run(runtime: Runtime[Context] | None) -> Context:
         BadInput: a parent graph's context holds no settings of ours as `tribunal`; or, on a server, its client may not
             set one of them.
     """
-    return _check_client_settings((own_context(runtime.context) if runtime else None) or _DEFAULT)
+    given = own_context(runtime.context) if runtime else None
+    if given is None:
+        return _DEFAULT
+    _check_client(given)
+    return widen(given)
 
 
-def own_context(given: Any) -> Context | None:
+def own_context(given: Any) -> EveryGraph | None:
     """Return our settings of the context of a run, or None if it has none.
 
     Args:
-        given: a `Context`; or the context of a parent graph, of any kind, which holds our settings as its key or
-            attribute `tribunal`: a `Context`, or settings by name.
+        given: our settings; or the context of a parent graph, of any kind, which holds them as its key or attribute
+            `tribunal`, or holds settings by name there.
 
     Raises:
         BadInput: what it holds as `tribunal` is neither.
     """
     held = given
-    if not isinstance(given, Context):
+    if not isinstance(given, EveryGraph):
         held = given.get("tribunal") if isinstance(given, Mapping) else getattr(given, "tribunal", None)
-    if held is None or isinstance(held, Context):
+    if held is None or isinstance(held, EveryGraph):
         return held
     if isinstance(held, Mapping):
         return context_from(held)
@@ -259,9 +146,10 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     So a router is a function of the state alone, and a case goes on with the settings that it began with, whatever the
     part of a run is given that takes it up again. A piece that runs where nothing received a post has those of the run.
 
+    They are validated when they change, by the class of the case's graph: a client may edit the state.
+
     Raises:
-        BadInput: what the case holds are no settings; or, on a server, its client may not set one of them. That is
-            checked each time, because a client may edit the state.
+        BadInput: what the case holds are no settings; or, on a server, its client may not set one of them.
     """
     case = state.get("context")
     if case is None:
@@ -269,7 +157,9 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     settings = case.get("settings") if isinstance(case, dict) else None
     if not isinstance(settings, dict):
         raise BadInput('context: holds no settings; give {"settings": {…}}, with the settings by name')
-    context = _check_client_settings(_context_from_text(json.dumps(settings, sort_keys=True)))
+    from_clients = settings_come_from_clients()
+    allowed = (os.environ.get(ALLOW), os.environ.get("TRIBUNAL_MODEL")) if from_clients else None
+    context = _validate_case(json.dumps(settings, sort_keys=True), str(case.get("graph")), allowed)
     if context.searxng_url is None and "searxng" in context.search:
         # An address with a password lies in no case: it is given to each part of a run.
         address = context_of_run(runtime or _current_runtime()).searxng_url
@@ -278,11 +168,16 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
 
 
 @lru_cache(maxsize=256)  # every call of a case asks for its settings, several times
-def _context_from_text(written: str) -> Context:
+def _validate_case(written: str, graph: str, allowed: tuple[str | None, ...] | None) -> Context:
+    """Return the settings of a case, checked as a client's if something is `allowed`: the operator's environment."""
     try:
-        return context_from(parse_json(written))
+        settings = settings_of(graph)(**parse_json(written))
     except BadInput as error:
         raise BadInput(f"context.settings: {error}") from error
+    if allowed is not None:
+        _check_client(settings)
+    refuse_unused_settings(graph, settings, can_stop=True)
+    return widen(settings)
 
 
 def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
@@ -297,8 +192,9 @@ def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Contex
     held = context_of(state, runtime)
     # Stops are of each part of a run. The other two follow the task, so nobody need have given them.
     follow = {"stops"}
-    follow |= {"policy"} if given.policy == POLICIES[given.task] else set()
-    follow |= {"scheme"} if given.task != "hate" else set()
+    task: Task = getattr(given, "task", "hate")
+    follow |= {"policy"} if given.policy == POLICIES[task] else set()
+    follow |= {"scheme"} if task != "hate" else set()
     chosen = given.model_fields_set - follow
     differ = sorted(name for name in chosen if getattr(given, name) != getattr(held, name))
     if not differ:
@@ -307,10 +203,57 @@ def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Contex
     return [f"the case keeps the settings that it began with; given since, and not heeded: {', '.join(differ)}"]
 
 
-def _check_client_settings(context: Context) -> Context:
+def refuse_unused_settings(graph: str, context: EveryGraph, *, can_stop: bool = False) -> None:
+    """Refuse the first setting that a graph doesn't have, or that has no effect in it.
+
+    Args:
+        graph: one of our graphs, or a `System`, by name. Another graph of one's own may have every setting.
+        context: what was set.
+        can_stop: whether somebody can go on with a run that stops.
+
+    Raises:
+        BadInput: the setting, its value, and the graph or the setting that it needs.
+    """
+    if not can_stop:
+        refuse_stops(context)
+    for _, refusal in settings_of(graph).find_unused(context):
+        raise BadInput(refusal)
+
+
+def refuse_stops(context: EveryGraph) -> None:
+    """Refuse stops where nobody could go on with a run that stops.
+
+    Raises:
+        BadInput: there are some.
+    """
+    if context.stops:
+        raise BadInput(
+            f"stops: {shorten_repr(context.stops)}: nobody can go on from a stop here; step through in Studio "
+            "(langgraph dev), or by a graph that you compile with a checkpointer and run on a thread"
+        )
+
+
+def setting_is_named(settings: Mapping[str, Any], setting: str) -> bool:
+    """Return whether these settings set it: `tau`, or one seat of a table, as in `seats.judge`."""
+    table, dot, seat = setting.partition(".")
+    return seat in (settings.get(table) or {}) if dot else setting in settings
+
+
+def leave_out_settings(settings: Mapping[str, Any], left_out: Iterable[str]) -> JSON:
+    """Return the settings but for these, each named as `find_unused` does."""
+    kept = dict(settings)
+    for name in left_out:
+        table, dot, seat = name.partition(".")
+        if dot:
+            kept[table] = {key: value for key, value in kept[table].items() if key != seat}
+        else:
+            del kept[name]
+    return kept
+
+
+def _check_client(given: EveryGraph) -> None:
     if settings_come_from_clients():
-        check_request({name: getattr(context, name) for name in context.model_fields_set})
-    return context
+        check_request({name: value for name, value in given if name in given.model_fields_set})
 
 
 def _current_runtime() -> Runtime[Context] | None:

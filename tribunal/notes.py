@@ -25,12 +25,14 @@ class NamedPrompts(Named):
 class Terms(Frozen):
     """What a case began with and keeps: the settings that were given, by name, and the texts that these name.
 
-    `line_up` and `threshold_file` are whole files; `prompts` are those of a folder of one's own, by name. `case` is the
-    id that it is kept under, where a server keeps its cases.
+    `graph` is the one whose class the settings are of; empty: `Context`. `line_up` and `threshold_file` are whole
+    files; `prompts` are those of a folder of one's own, by name. `case` is the id that it is kept under, where a server
+    keeps its cases.
     """
 
     settings: JSON
     policy: str
+    graph: str = ""
     case: str | None = None
     line_up: str | None = None
     threshold_file: str | None = None

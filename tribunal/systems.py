@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
+from pydantic import create_model
+
+from tribunal.context import Context, settings_of
 from tribunal.errors import BadInput
-from tribunal.settings import GRAPH_SETTINGS, GRAPHS, SEATS, SETTINGS
-from tribunal.shared_settings import KINDS, EveryGraph
+from tribunal.setting import SETTABLE_SEATS
+from tribunal.settings import GRAPHS, SETTINGS
+from tribunal.settings_base import GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.text import suggest_name
 
 # Settings that `seat`, `verdict` and `ask` heed by themselves, so that every system does.
 _ALWAYS = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SEAT = re.compile(r"[a-z][a-z0-9_-]*(:[a-z0-9_-]+)?")
-_own_seats: dict[str, None] = {}  # the seats of graphs of one's own; of several of a kind, the kind
 _systems: dict[str, System] = {}
-_places: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,13 @@ class System:
             raise BadInput(f"system: {self.name}: heeds {unknown!r}, which is no setting that it can heed; {way}")
         register_seats(self.seats)
         _systems[self.name] = self
-
-    def heeds_setting(self, name: str) -> bool:
-        """Return whether the system heeds a setting."""
-        return not SETTINGS[name].graphs or name in _ALWAYS or name in self.heeds
+        fields: dict[str, Any] = {}
+        for name, field in Context.model_fields.items():
+            if name not in EveryGraph.model_fields and (name in _ALWAYS or name in self.heeds):
+                fields[name] = field.annotation, copy(field)
+        settings = create_model(f"Settings of {self.name}", __base__=EveryGraph, **fields)
+        settings.graph, settings.is_ours, settings.about, settings.seated = self.name, False, self.about, self.seats
+        GRAPH_SETTINGS[self.name] = settings
 
     def read_prompts(self) -> dict[str, str]:
         """Return the text of each of its prompts by name.
@@ -105,12 +112,12 @@ def system_of(graph: str) -> System | None:
     Args:
         graph: the system's name, or the place by which `tribunal.graphs.graph` has loaded its graph.
     """
-    return _systems.get(_places.get(graph, graph))
+    return _systems.get(PLACES.get(graph, graph))
 
 
 def note_place(graph: str, called: str) -> None:
     """Remember under which name the graph of a place was compiled, so that `system_of` finds its system."""
-    _places[graph] = called
+    PLACES[graph] = called
 
 
 def systems() -> list[System]:
@@ -154,31 +161,9 @@ def register_seats(names: Iterable[str]) -> None:
     for name in names:
         if not _SEAT.fullmatch(name):
             raise BadInput(f"seat: {name!r}: can't be a seat's name; give small letters, digits, - and _")
-        _own_seats[name.partition(":")[0]] = None
-
-
-def seat_names() -> list[str]:
-    """Return the names of the seats that can be set in this process: ours, then those of graphs of one's own."""
-    return [*SEATS, *(name for name in _own_seats if name not in SEATS)]
-
-
-def is_settable_seat(seat: str) -> bool:
-    """Return whether a seat can be set: one of ours, or of a graph of one's own that is loaded or installed."""
-    kind = seat.partition(":")[0]
-    if (kind if kind in KINDS else seat) not in SEATS and kind not in _own_seats:
-        from tribunal.plugins import load_all  # only a name that is none of ours waits for the packages of others
-
-        load_all("tribunal.graphs")
-    return (kind if kind in KINDS else seat) in SEATS or kind in _own_seats
+        SETTABLE_SEATS[name.partition(":")[0]] = True
 
 
 def seats_in(graph: str) -> tuple[str, ...]:
     """Return who may sit in a graph: one of ours, or that of a `System`; nobody if that isn't known."""
-    system = system_of(graph)
-    return system.seats if system else GRAPH_SETTINGS[graph].seated if graph in GRAPH_SETTINGS else ()
-
-
-def heeds_setting(graph: str, name: str) -> bool:
-    """Return whether a graph heeds a setting. One that has no `System` heeds those that every graph heeds."""
-    system = system_of(graph)
-    return system.heeds_setting(name) if system else hasattr(GRAPH_SETTINGS.get(graph, EveryGraph), name)
+    return settings_of(graph).seated

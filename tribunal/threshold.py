@@ -10,9 +10,9 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from tribunal.contents import NamedTexts
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Scheme
+from tribunal.validation import describe_validation_error
 
 Kind = Literal["hateful", "harmless"]
 KINDS: tuple[Kind, ...] = ("hateful", "harmless")

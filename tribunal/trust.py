@@ -1,9 +1,7 @@
-"""What a client may set, where a server judges for others.
+"""Who is trusted: whether posts and settings come from a server's clients, and what the operator allows them.
 
-On the command line and in Python whoever sets a setting is the operator, and may set all of them. A server's client
-may set what neither reads nor writes a file of the operator's, leads nowhere, runs no code, and costs no more than the
-operator's own settings do. Each setting says so of itself (`Setting.clients`); one that says nothing is refused. The
-operator allows more with TRIBUNAL_ALLOW (docs/hours/langgraph.md).
+`tribunal.client_settings` has the rules for settings. The operator allows more with TRIBUNAL_ALLOW
+(docs/hours/langgraph.md).
 """
 
 from __future__ import annotations
@@ -11,27 +9,19 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
 
 from tribunal.errors import BadInput
-from tribunal.model_objects import object_names
-from tribunal.settings import SETTINGS
 from tribunal.text import one_line
 
 ALLOW = "TRIBUNAL_ALLOW"
 _PLATFORM = "langgraph_api"  # the server of `langgraph dev` and of the LangGraph platform
 
-_MODELS = frozenset({"model", "judge_model", "aux_model", "triage", "seats"})
-_REHEARSAL = ("rehearsal", "rehearsal:court")
-POLICIES = ("h-vli", "misinformation", "sarcasm", "moderations")  # those that are shipped
-_ENGINES = ("duckduckgo", "searxng", "none")
-_PERSPECTIVE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")  # a name, and no path
-
+MODEL_SETTINGS = frozenset({"model", "judge_model", "aux_model", "triage", "seats"})
 
 _serving = False
 _stored: ContextVar[bool] = ContextVar("stored", default=False)
@@ -73,29 +63,6 @@ def settings_come_from_clients() -> bool:
     return for_clients() and not _tool.get()
 
 
-def check_request(given: Mapping[str, Any]) -> None:
-    """Refuse settings that a client may not set.
-
-    Args:
-        given: the settings that were given, by name.
-
-    Raises:
-        BadInput: the first one that a client may not set, its value, and TRIBUNAL_ALLOW.
-    """
-    if objects := object_names(given):
-        raise BadInput(f"{objects[0]}: an object can't come from another process; name it as provider:model")
-    for name, value in given.items():
-        if _is_harmless(name, value) or _is_allowed(name, None):
-            continue
-        for field, part in _parts(name, value):
-            if not (name in _PART and _PART[name](part)) and not _is_allowed(name, part):
-                shown = one_line(part)[:100]
-                raise BadInput(
-                    f"{field}: {shown!r}: a client of this server may not set this; leave it out, or ask the operator, "
-                    f"who allows it with {ALLOW}={name}"
-                )
-
-
 def check_words(kind: str, name: str) -> None:
     """Refuse words that a case is tried by and that are in no file of the operator's, unless any are allowed.
 
@@ -106,7 +73,7 @@ def check_words(kind: str, name: str) -> None:
     Raises:
         BadInput: naming both, and TRIBUNAL_ALLOW.
     """
-    if settings_come_from_clients() and not _is_allowed(kind, None):
+    if settings_come_from_clients() and not is_allowed(kind, None):
         called = kind.replace("line_up", "line-up").replace("_", " ")
         raise BadInput(
             f"context.{kind}: the case holds other words than the {called} {one_line(name)[:100]!r}: a client of "
@@ -120,7 +87,7 @@ def check_image(ref: str) -> None:
     Raises:
         BadInput: naming the reference and TRIBUNAL_ALLOW.
     """
-    if for_strangers() and not _is_allowed("image", ref):
+    if for_strangers() and not is_allowed("image", ref):
         raise image_refused(ref)
 
 
@@ -148,7 +115,7 @@ def check_code(place: str, *, stored: bool | None = None) -> None:
         BadInput: naming the place and TRIBUNAL_ALLOW.
     """
     is_stored = _stored.get() if stored is None else stored
-    if is_stored and not _is_allowed("code", place):
+    if is_stored and not is_allowed("code", place):
         raise BadInput(
             f"code: {one_line(place)[:200]}: a stored case runs no code that you haven't allowed; if it is yours, set "
             f"{ALLOW}=code={one_line(place)}"
@@ -166,66 +133,17 @@ def image_refused(ref: str) -> BadInput:
     )
 
 
-def _is_harmless(name: str, value: Any) -> bool:
-    setting = SETTINGS[name]
-    default = setting.value() if isinstance(setting.value, type) else setting.value
-    up_to_default = setting.clients == "up to default"
-    return setting.clients == "anything" or bool(value == default or (up_to_default and value <= default))
-
-
-def _parts(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every single thing that a setting names: (the field, the thing)."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _parts(f"{name}.{key}", each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield name, str(each)
-    elif name.partition(".")[0] in (*_MODELS, "search") and isinstance(value, str):
-        for each in value.split(","):
-            yield name, each.strip()
-    else:
-        yield name, str(value)
-
-
-def _own_model(part: str) -> bool:
-    """Return whether it is the rehearsal model, or one that the operator's own environment names."""
-    return part in _REHEARSAL or part in [each.strip() for each in os.environ.get("TRIBUNAL_MODEL", "").split(",")]
-
-
-# Which single things a setting may name.
-_PART: dict[str, Callable[[str], bool]] = {
-    "policy": POLICIES.__contains__,
-    "search": _ENGINES.__contains__,
-    "perspectives": lambda part: bool(_PERSPECTIVE.fullmatch(part)),
-    "leave_out": lambda part: bool(_PERSPECTIVE.fullmatch(part)),
-    **dict.fromkeys(_MODELS, _own_model),
-}
-
-
 @lru_cache(maxsize=8)
-def _read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
-    """Return the entries of TRIBUNAL_ALLOW: a setting, and which values of it, with `*` in place of any letters.
-
-    Raises:
-        BadInput: it names no setting.
-    """
-    entries = []
-    for each in filter(None, (part.strip() for part in allowed.split(","))):
-        name, _, pattern = (part.strip() for part in each.partition("="))
-        if name not in SETTINGS and name not in ("image", "code", "*"):
-            raise BadInput(
-                f"{ALLOW}: {name}: no such setting; give names of settings, `image`, `code`, or *, each alone or with "
-                "=PATTERN"
-            )
-        entries.append((name, pattern or "*"))
-    return tuple(entries)
+def read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
+    """Return the entries of TRIBUNAL_ALLOW: a setting, and which values of it, with `*` in place of any letters."""
+    pairs = [each.partition("=") for each in allowed.split(",") if each.strip()]
+    return tuple((name.strip(), pattern.strip() or "*") for name, _, pattern in pairs)
 
 
-def _is_allowed(name: str, value: str | None) -> bool:
+def is_allowed(name: str, value: str | None) -> bool:
     """Return whether the operator allows this value of a setting; None stands for every value."""
-    names = {"*", name, "model"} if name in _MODELS else {"*", name}
-    patterns = [pattern for setting, pattern in _read_allowed(os.environ.get(ALLOW, "")) if setting in names]
+    names = {"*", name, "model"} if name in MODEL_SETTINGS else {"*", name}
+    patterns = [pattern for setting, pattern in read_allowed(os.environ.get(ALLOW, "")) if setting in names]
     if "*" in patterns:
         return True
     # A way back out of a folder would lead past the pattern that names it.

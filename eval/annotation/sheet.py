@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.files import bounded_lines, open_regular, read_regular
 from tribunal.schema import JSON, Frozen, Scheme
+from tribunal.validation import describe_validation_error
 
 HEAD, POSTS, IMAGES = "annotation.json", "posts.jsonl", "images"
 Side = Literal["text", "image"]

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import name_folder
 from tribunal.files import read_text
 from tribunal.schema import JSON, Frozen
 from tribunal.text import parse_toml
+from tribunal.validation import describe_validation_error
 
 SHIPPED = "shipped"  # names the prompts that come with the project
 MOST_ENTRIES = 12

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from tribunal.calls import REHEARSAL
 from tribunal.cases.session import judge_post
-from tribunal.context import Context, context_from
+from tribunal.context import Context, context_from, leave_out_settings, settings_of
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
@@ -41,7 +41,6 @@ from tribunal.runner.results import ResultCall, summarize_result
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call
 from tribunal.settings import SETTINGS
-from tribunal.unused_settings import find_unused_settings, leave_out_settings
 
 TRIED, TRIED_ON_THE_WEB = 3, 1  # posts of a run; of a graph that reads pages, whose longest way is very long
 _READ = 1000  # results of a run, from which its mean is taken
@@ -227,7 +226,7 @@ async def _offline_context(job: RunJob, way: RouteLength, scratch: Path) -> Cont
         settings["model"] = replace_model(setting("TRIBUNAL_MODEL") or REHEARSAL)
     settings |= {"cache": None, "archive": str(scratch / "archive.sqlite"), "search": "replay:", "fresh": True}
     settings |= await _offline_perspectives(job)
-    unused = [name for name, _ in find_unused_settings(job.graph, context_from(settings))]
+    unused = [name for name, _ in settings_of(job.graph).find_unused(context_from(settings))]
     return context_from(leave_out_settings(settings, unused))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
-from tribunal.context import Context, context_from
+from tribunal.context import Context, context_from, leave_out_settings, settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import name_folder
 from tribunal.eval.protocols.protocol import (
@@ -26,7 +26,6 @@ from tribunal.eval.protocols.protocol import (
     settings_used_by,
 )
 from tribunal.schema import JSON
-from tribunal.unused_settings import find_unused_settings, leave_out_settings
 
 _LONGEST = 80  # letters of a model in a folder's name
 _SEAT = "model"  # the setting that names a row's model, where the shape gives none for the graph
@@ -187,7 +186,7 @@ class Experiment:
         asked = self._model_settings(condition, model)
         graph = self.protocol.conditions[condition].graph
         context = context_from({**self.protocol.settings_of(condition, dataset), **asked})
-        asked = leave_out_settings(asked, [name for name, _ in find_unused_settings(graph, context)])
+        asked = leave_out_settings(asked, [name for name, _ in settings_of(graph).find_unused(context)])
         first, named = _first_table(self.protocol, condition, dataset, asked, paper=self.models.paper)
         fixed = first.models_of(named) if self.models.paper else {}
         settings = {name: value for name, value in asked.items() if fixed.get(name) != value}

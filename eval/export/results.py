@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from tribunal.calls import Call, was_rehearsed
 from tribunal.cases.trial_table import spoken_turn
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.export.posts_of_run import PostWords, WordsOf
 from tribunal.runner.journal import RESULTS, parse_result
@@ -24,6 +23,7 @@ from tribunal.runner.prices import Prices, prices_of_run
 from tribunal.runner.results import Result, read_lines, read_run_file
 from tribunal.schema import JSON, Turn
 from tribunal.text import parse_toml
+from tribunal.validation import describe_validation_error
 
 Kind = Literal["text", "whole", "number", "yes/no"]
 FIELD = "field_"  # begins the name of a column that is one of the data set's own fields

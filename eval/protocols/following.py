@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from tribunal.context import Context, context_from
+from tribunal.context import Context, context_from, leave_out_settings, setting_is_named, settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
@@ -25,7 +25,6 @@ from tribunal.eval.protocols.protocol import (
     split_condition,
 )
 from tribunal.schema import JSON, Frozen
-from tribunal.unused_settings import find_unused_settings, leave_out_settings, setting_is_named
 
 # What a researcher chooses, whatever the paper says of the method: models, where to look things up, and the run itself.
 _FREE = {
@@ -174,7 +173,7 @@ def _follow_condition(
     sets = settings_used_by(sets, graph)
     settings = _merge_settings(sets, asked.settings)
     # What the paper sets and the run's own settings leave without effect is not the run's to be refused for.
-    unused = find_unused_settings(graph, context_from(settings))
+    unused = settings_of(graph).find_unused(context_from(settings))
     settings = leave_out_settings(settings, [name for name, _ in unused if not setting_is_named(asked.settings, name)])
     sample, part = held.sample_of(dataset), held.datasets[dataset]
     departs = dict(_find_departures(sets, asked, held, sample or part))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from tribunal.contents import read_once
-from tribunal.context import describe_validation_error
+from tribunal.context import settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
@@ -25,8 +25,9 @@ from tribunal.graphs import graph as load_graph
 from tribunal.plugins import load_all
 from tribunal.schema import JSON, Frozen
 from tribunal.settings import GRAPHS
-from tribunal.systems import heeds_setting, seats_in, system_of, systems
+from tribunal.systems import seats_in, systems
 from tribunal.text import count_noun, parse_toml, suggest_name
+from tribunal.validation import describe_validation_error
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
 _SUFFIX = ".toml"
@@ -285,9 +286,7 @@ def uses_setting(graph: str, name: str) -> bool:
     """
     if graph not in GRAPHS:
         load_graph(graph)
-        if system_of(graph) is None:
-            return True
-    return heeds_setting(graph, name)
+    return name in settings_of(graph).model_fields
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from tribunal.budget import renew_budget
-from tribunal.context import Context, context_of, describe_validation_error, warn_of_overruled_settings
+from tribunal.context import Context, context_of, warn_of_overruled_settings
 from tribunal.errors import BadInput
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.chat import answer_message
@@ -41,6 +41,7 @@ from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
 from tribunal.text import escape_markdown, one_line
+from tribunal.validation import describe_validation_error
 
 ACTION = "decide"
 _TEXT = {"type": "string"}

@@ -19,7 +19,6 @@ from tribunal.cases.case_search import CaseFilter
 from tribunal.cases.problem import Problem
 from tribunal.cases.waiting_cases import names_of_person
 from tribunal.clock import database_now
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.nodes.clauses import clause_list
 from tribunal.prompts.policy import Policy, translate_policy
@@ -35,6 +34,7 @@ from tribunal.service.routes.monitoring import FigureTimes
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import audit
 from tribunal.times import DAY
+from tribunal.validation import describe_validation_error
 
 router = APIRouter()
 OUTCOMES = ("verdict", "refusal", "failure", "pending")

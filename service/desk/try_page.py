@@ -24,7 +24,6 @@ from tribunal.cases.problem import Problem
 from tribunal.cases.quotations import cut_segments
 from tribunal.cases.trial_table import mark_cues
 from tribunal.cases.view_maker import safe_link
-from tribunal.context import POLICIES
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.graphs import named_graphs
@@ -38,7 +37,7 @@ from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, may_
 from tribunal.service.routes.cases import iter_trial_events
 from tribunal.service.routes.judge import JudgeRequest, make_case, read_judge_request
 from tribunal.service.routes.parameters import JSON_TYPE
-from tribunal.shared_settings import VIEWS
+from tribunal.shared_settings import POLICIES, VIEWS
 from tribunal.text import make_visible
 
 router = APIRouter(route_class=KeyFirst)

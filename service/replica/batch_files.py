@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tribunal.cases.author_history import load_author_hash
 from tribunal.cases.problem import Problem
-from tribunal.context import context_from
+from tribunal.context import context_from, refuse_unused_settings
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
@@ -34,7 +34,6 @@ from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
 from tribunal.trust import check_image, for_an_agent
-from tribunal.unused_settings import refuse_unused_settings
 
 MOST_COLUMNS = 1000
 MOST_ROW = 8 * 1024**2  # bytes of a line

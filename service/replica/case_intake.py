@@ -10,6 +10,7 @@ from tribunal.cases.leases import Held, NewCase, held_case_from_row
 from tribunal.cases.problem import Problem
 from tribunal.cases.trials import trusted_graph
 from tribunal.cases.waiting_cases import WaitingCases, answer_of, check_waits
+from tribunal.client_settings import check_request
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.models.image import check_header
@@ -20,7 +21,7 @@ from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
-from tribunal.trust import check_image, check_request, for_an_agent
+from tribunal.trust import check_image, for_an_agent
 
 # A post that is not to be kept is given up before its caller is, who is then told.
 _PART_OF_WAIT = 0.9

@@ -18,7 +18,8 @@ from tribunal.commands.command_group import REMOVED_COMMANDS
 from tribunal.commands.options import OPTIONS, SETTINGS_SECTION, flag_of_setting, with_settings
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.settings import GRAPHS, RENAMED, SECTIONS, SETTINGS, describe_setting
+from tribunal.settings import GRAPHS, SECTIONS, SETTINGS, describe_setting
+from tribunal.shared_settings import RENAMED
 
 PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.

@@ -10,6 +10,8 @@ from typing import Any, get_args
 import pytest
 
 import tribunal
+import tribunal.mixin_settings
+import tribunal.settings
 from tests.commands.test_judge import run
 from tests.commands.test_options import VALUES, settings_of
 from tests.marked import first_then_long
@@ -18,9 +20,9 @@ from tribunal.errors import BadInput
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
 from tribunal.graphs import GRAPHS, graph
 from tribunal.settings import MODES, SEATS, SETTINGS
+from tribunal.settings_base import GRAPH_SETTINGS
 from tribunal.shared_settings import KINDS, Mode
 from tribunal.systems import seats_in
-from tribunal.unused_settings import find_unused_settings, list_idle_settings
 
 POST = "Good morning, everybody."
 # Each is refused by its own rule, by seat or by mode, below.
@@ -31,7 +33,7 @@ UNHEEDED = {
     ]
     for name in GRAPHS
 }
-# For each rule of `list_idle_settings`, by its reason: what makes it so, and what makes it otherwise.
+# For each rule of the classes' `idle_settings`, by its reason: what makes it so, and what makes it otherwise.
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is looked up": ({}, {"web": True}),
     "no perspective is heard": ({}, {"perspectives": ["all"]}),
@@ -151,8 +153,10 @@ def idle_settings(name: str, reason: str) -> dict[str, str]:
     besides = BESIDES.get(reason, {}) if name == "tribunal" else {}
     found: dict[str, str] = {}
     for mode in ("full", "no-details", "examples-only"):
-        own = context_from({"mode": mode, **besides, **CASES[reason][0]})
-        rules = [(names, why) for names, why in list_idle_settings(name, own) if why.startswith(reason)]
+        values = {"mode": mode, **besides, **CASES[reason][0]}
+        kind = GRAPH_SETTINGS[name]
+        own = kind.model_construct(**{key: value for key, value in values.items() if key in kind.model_fields})
+        rules = [(names, why) for names, why in own.idle_settings() if why.startswith(reason)]
         found |= {each: why for names, why in rules for each in names}
     return found
 
@@ -160,8 +164,8 @@ def idle_settings(name: str, reason: str) -> dict[str, str]:
 def test_every_rule_is_tried() -> None:
     held = {(reason, name, why) for reason in CASES for name in GRAPHS for why in idle_settings(name, reason).values()}
     assert {reason for reason, _, _ in held} == {*CASES}
-    source = ast.parse(inspect.getsource(list_idle_settings))
-    rules = sum(isinstance(node, ast.Yield) for node in ast.walk(source))
+    sources = [inspect.getsource(module) for module in (tribunal.settings, tribunal.mixin_settings)]
+    rules = sum(isinstance(node, ast.Yield) for source in sources for node in ast.walk(ast.parse(source)))
     of_modes = 2  # the mode is idle without the web, and without a panel, for the same reason as what it goes with
     assert rules == len({why for _, _, why in held}) + of_modes, "a rule has no case"
 
@@ -180,9 +184,9 @@ def test_a_setting_that_needs_another_is_refused_without_it(reason: str) -> None
                 refused, taken = (given(each, value, besides, case) for case in (without_it, with_it))
             if each == "search" and reason == "nothing is looked up":
                 refused["search"] = "none"
-            found = dict(find_unused_settings(name, context_from(refused)))
+            found = dict(GRAPH_SETTINGS[name].find_unused(context_from(refused)))
             assert why in found[each], (name, each, found)
-            assert why not in dict(find_unused_settings(name, context_from(taken))).get(each, ""), (name, each)
+            assert why not in dict(GRAPH_SETTINGS[name].find_unused(context_from(taken))).get(each, ""), (name, each)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -17,7 +17,7 @@ from tests.where_heeded import where_heeded
 from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.graph_form import nodes_heeding, nodes_of
+from tribunal.graph_nodes import nodes_heeding, nodes_of
 from tribunal.graphs import GRAPHS, graph
 from tribunal.settings import SETTINGS
 
@@ -130,7 +130,7 @@ async def test_the_nodes_at_which_studio_offers_a_setting_read_it(
     for setting, words in SETTINGS.items():
         if name not in (words.graphs or GRAPHS):
             continue
-        offered = nodes_heeding(setting, name)
+        offered = nodes_heeding(setting, words.nodes, name)
         assert offered, setting
         if setting in BY_WHAT_IT_DOES | BUDGET:
             continue

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests import PROJECT
 from tests.test_docs import holds
 from tribunal.graphs import GRAPHS, graph
-from tribunal.settings import MODE_WORDS, MODES, SETTINGS, name_graphs
+from tribunal.settings import MODES, SETTINGS, name_graphs
+from tribunal.shared_settings import MODE_WORDS
 from tribunal.systems import seats_in
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
@@ -102,13 +104,19 @@ async def test_the_docs_list_every_assistant(client: Any) -> None:
 @pytest.mark.parametrize("name", SERVED)
 async def test_a_misspelt_setting_is_reported(client: Any, name: str) -> None:
     """The server itself leaves out, without a word, what a graph's form doesn't have."""
-    done = await client.runs.wait(None, name, input={"text": "hello"}, context={"polcy": "h-vli"}, raise_error=False)
-    assert "polcy: no such setting; did you mean policy" in done["__error__"]["message"]
+    with pytest.raises(httpx.HTTPStatusError, match="polcy: no such setting; did you mean policy"):
+        await client.runs.wait(None, name, input={"text": "hello"}, context={"polcy": "h-vli"})
 
 
 async def test_a_setting_of_another_graph_is_refused_by_name(client: Any) -> None:
-    done = await client.runs.wait(None, "arcade", input={"text": "hello"}, context={"tau": 0.2}, raise_error=False)
-    assert done["__error__"]["message"].startswith("tau: 0.2: is a setting of the graph mv_debate")
+    with pytest.raises(httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"):
+        await client.runs.wait(None, "arcade", input={"text": "hello"}, context={"tau": 0.2})
+    [assistant] = await client.assistants.search(graph_id="arcade", metadata=OURS)
+    thread = await client.threads.create()
+    with pytest.raises(httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"):
+        await client.runs.create(thread["thread_id"], assistant["assistant_id"], input={}, context={"tau": 0.2})
+    with pytest.raises(httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"):
+        await client.assistants.create("arcade", context={"tau": 0.2})
 
 
 async def test_every_answer_is_streamed_word_by_word_and_says_whose_words_they_are(client: Any) -> None:

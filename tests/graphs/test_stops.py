@@ -18,7 +18,7 @@ from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
 from tribunal.context import Context
 from tribunal.errors import BadInput
-from tribunal.graph_form import agents_of
+from tribunal.graph_nodes import agents_of
 from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.arcade.defender import defend_post
 from tribunal.pieces import Case, PostInput, Ruling, court_judge, deep_trial, receive

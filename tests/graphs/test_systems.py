@@ -18,15 +18,16 @@ from tribunal.cases.problem import Problem
 from tribunal.cases.records import protocol
 from tribunal.commands import app
 from tribunal.contents import remembered_text
+from tribunal.context import settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.protocols import protocol as protocol_files
-from tribunal.graph_form import settings_of
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs
 from tribunal.pieces import System
 from tribunal.prompts.sets import prompts_with_system, shipped_prompts
 from tribunal.runner.pins import describe_surroundings
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.routes.judge import check_graph
+from tribunal.settings_base import GRAPH_SETTINGS, PLACES
 from tribunal.testing import ScriptedModel
 
 EXAMPLE = PROJECT / "examples" / "system"
@@ -220,7 +221,8 @@ def test_a_process_that_decides_posts_finds_the_prompts_that_the_run_was_begun_w
     graph("two_annotators")
     begun = describe_surroundings("two_annotators", tribunal.Context())["prompts"]
     monkeypatch.setattr(systems, "_systems", {})
-    monkeypatch.setattr(systems, "_places", {})
+    monkeypatch.delitem(PLACES, "two_annotators.court:graph", raising=False)
+    monkeypatch.delitem(GRAPH_SETTINGS, "two_annotators")
     monkeypatch.delitem(sys.modules, "two_annotators.court")
     prompts_with_system.cache_clear()
     assert describe_surroundings("two_annotators.court:graph", tribunal.Context())["prompts"] == begun

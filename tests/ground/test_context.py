@@ -9,19 +9,21 @@ import pytest
 from pydantic import ValidationError
 
 from tribunal import settings
-from tribunal.context import POLICIES, Context, context_from
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
-from tribunal.settings import RENAMED, SETTINGS, describe_setting, name_graphs
-from tribunal.shared_settings import VIEWS
+from tribunal.settings import SETTINGS, describe_setting, name_graphs
+from tribunal.shared_settings import POLICIES, RENAMED, VIEWS
 
 FIELDS = Context.model_fields
 
 
 def test_every_field_has_its_words_in_the_order_of_the_table() -> None:
-    assert list(FIELDS) == list(SETTINGS)
-    for name, field in FIELDS.items():
-        assert (field.title, field.description) == (SETTINGS[name].title, describe_setting(name))
+    form = Context.model_json_schema()["properties"]
+    assert list(form) == list(SETTINGS)
+    assert form.keys() == FIELDS.keys()
+    for name, field in form.items():
+        assert (field["title"], field["description"]) == (SETTINGS[name].title, describe_setting(name))
 
 
 def test_the_table_knows_the_graphs() -> None:

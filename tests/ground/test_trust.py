@@ -9,11 +9,12 @@ import pytest
 import tribunal
 from tests.tables import table
 from tribunal import trust
+from tribunal.client_settings import NAMED_THINGS
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import list_shipped_policies
 from tribunal.settings import SETTINGS
-from tribunal.shared_settings import Clients
+from tribunal.shared_settings import SHIPPED_POLICIES, Clients
 
 REFUSED = {
     "prompts", "extra_body", "line_up", "embedding", "precedents", "searxng_url", "archive", "threshold_file", "cache",
@@ -48,10 +49,10 @@ async def judged(**settings: Any) -> str:
 def test_every_setting_was_thought_of() -> None:
     by_clients = {kind: {each.name for each in SETTINGS.values() if each.clients == kind} for kind in get_args(Clients)}
     assert by_clients["nothing"] == REFUSED
-    assert by_clients["named things"] == trust._PART.keys()
+    assert by_clients["named things"] == NAMED_THINGS.keys()
     assert by_clients["anything"] == FREE
     assert {name for names in by_clients.values() for name in names} == set(Context.model_fields)
-    assert sorted(trust.POLICIES) == list_shipped_policies()
+    assert sorted(SHIPPED_POLICIES) == list_shipped_policies()
 
 
 @pytest.mark.parametrize(

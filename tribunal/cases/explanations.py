@@ -17,7 +17,7 @@ from tribunal.cases.deciders import read_reason
 from tribunal.cases.graph_run import caller_config, mask_traces, merge_metadata
 from tribunal.cases.view_maker import CaseAtHand, view_case
 from tribunal.cases.waiting_cases import SOMEBODY, claim_seconds_left, names_of_person, undo_seconds_left
-from tribunal.context import context_from, describe_validation_error
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.model_objects import run_to_end
 from tribunal.notices.mapping import read_mapping
@@ -25,6 +25,7 @@ from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.text import parse_json
 from tribunal.times import format_date, format_time_left
+from tribunal.validation import describe_validation_error
 
 if TYPE_CHECKING:
     from tribunal.cases.deciders import PriceOfCall

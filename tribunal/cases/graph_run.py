@@ -16,7 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langsmith.utils import tracing_is_enabled
 
 from tribunal.cases.records import make_record
-from tribunal.context import Context
+from tribunal.context import Context, refuse_stops
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
@@ -25,7 +25,6 @@ from tribunal.nodes.intake import name_post
 from tribunal.nodes.verdict import failure_of
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
-from tribunal.unused_settings import refuse_stops
 
 if TYPE_CHECKING:
     from tribunal.events import Listener

@@ -16,13 +16,12 @@ from typing_extensions import Unpack
 from tribunal.cases.graph_run import agent_config, caller_config
 from tribunal.cases.keep_options import keep_options
 from tribunal.cases.session import judge_post
-from tribunal.context import context_from
+from tribunal.context import context_from, refuse_unused_settings
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.loops import run_in_background
 from tribunal.schema import JSON, Record, Task
 from tribunal.trust import for_an_agent
-from tribunal.unused_settings import refuse_unused_settings
 
 if TYPE_CHECKING:
     from tribunal.typed_names import SettingsKeywords

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tribunal.case_decider import find_models_outcome
 from tribunal.cases.waiting_cases import answer_of
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.exports import check_address
 from tribunal.exports.case_tables import ERASED, ExportResult, copy_image
@@ -30,6 +29,7 @@ from tribunal.schema import JSON
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
 from tribunal.text import parse_json
+from tribunal.validation import describe_validation_error
 
 CATEGORY, NOTE = "category", "note"
 INTERFACE = "interface.xml"

@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 
 from tribunal.budget import Budget
 from tribunal.calls import REHEARSED, was_rehearsed
-from tribunal.context import POLICIES, Context, context_of
+from tribunal.context import Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
 from tribunal.model_objects import is_opaque, models_in
@@ -55,6 +55,7 @@ from tribunal.prompts.policy import policy_of, translate_policy
 from tribunal.prompts.sets import prompts_of_case, recorded_prompts
 from tribunal.prompts.variables import OF_THE_RUN
 from tribunal.schema import JSON, Post, Scheme
+from tribunal.shared_settings import POLICIES
 from tribunal.stops import show_question
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AnyUrl, Field, StringConstraints, ValidationError, field_validator
 
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.files import read_regular
 from tribunal.language import parse_language
@@ -36,6 +35,7 @@ from tribunal.notices.register_values import (
 )
 from tribunal.schema import JSON, Frozen
 from tribunal.text import parse_toml
+from tribunal.validation import describe_validation_error
 
 LAST_DAY = date(2038, 1, 1)
 FIELD = "field:"

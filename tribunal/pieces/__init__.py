@@ -18,8 +18,7 @@ own: `ours`. A system of one's own: `System`, `received_by`, `settings_of`. The 
 `Context`, `Policy`, `Post`, `Evidence`, `EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """
 
-from tribunal.context import Context, context_of
-from tribunal.graph_form import settings_of
+from tribunal.context import Context, context_of, settings_of
 from tribunal.graphs.contracts import Channel, Contract, WrongComposition, checked, contract_of, piece
 from tribunal.graphs.debate import graph as panel_debate
 from tribunal.graphs.deep_dive import graph as deep_trial

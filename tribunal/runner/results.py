@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.files import MOST_LINE, bounded_lines, open_regular, read_regular
 from tribunal.runner.chain import ChainCheck
@@ -18,6 +17,7 @@ from tribunal.runner.sample import Gold
 from tribunal.schema import JSON, Record, Scheme, Stance
 from tribunal.text import parse_json
 from tribunal.text_similarity import CHARACTERS
+from tribunal.validation import describe_validation_error
 
 _LOG = logging.getLogger("tribunal")
 _warnings_given = set[str]()  # the results are read several times for one report

@@ -12,12 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from tribunal.calls import Call
-from tribunal.context import Context, context_from, describe_validation_error
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs.contracts import LOG, Contract, WrongComposition, contract_of
 from tribunal.nodes.intake import receive
 from tribunal.nodes.state import Case, PostInput
 from tribunal.schema import JSON, Cue, Evidence, Opinion, Outcome, Post, Precedent, Review, Saving, Trial, Turn
+from tribunal.validation import describe_validation_error
 
 _CHANNELS = tuple(StateGraph(Case).channels)
 # What the court reads a channel as.

@@ -18,7 +18,6 @@ from sqlalchemy import exists, insert, or_
 from sqlalchemy.exc import IntegrityError
 
 from tribunal.clock import database_now
-from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.exports.finished_cases import (
     count_cases,
@@ -46,6 +45,7 @@ from tribunal.store.audit import OPERATOR, LogEntry, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, statements
 from tribunal.text import count_noun, make_visible, one_line
+from tribunal.validation import describe_validation_error
 
 _SPEECH = "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH"
 _GONE = "[…]"

@@ -1,0 +1,91 @@
+"""How a setting is declared, and what is declared: settings, graphs and seats by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from tribunal.plugins import load_all
+from tribunal.schema import JSON
+from tribunal.shared_settings import SECTION_TITLES, Clients
+
+
+@dataclass
+class Setting:
+    """What is said of a setting beside its type: the `json_schema_extra` of its field.
+
+    Attributes:
+        section: the section of the help and of docs/settings.md.
+        title: its title in Studio.
+        does: what it does, in words.
+        value: its default; `list` and `dict` stand for an empty one.
+        default: its default in words, where they differ from the value.
+        nodes: the nodes that read it; empty: every node that asks a model.
+        clients: what a server's client may set it to (`tribunal.client_settings`).
+        name: its name, which is that of the field.
+        graphs: the graphs that have it; empty: every graph.
+    """
+
+    section: str
+    title: str
+    does: str
+    value: Any
+    default: str
+    nodes: Sequence[str]
+    clients: Clients
+    name: str = ""
+    graphs: tuple[str, ...] = ()
+
+    def __call__(self, schema: JSON) -> None:
+        """Describe the setting in a JSON schema: what it does, and its default."""
+        schema["description"] = f"{self.does} Default: {self.default}."
+
+    @property
+    def default_value(self) -> Any:
+        """Return its default."""
+        return self.value() if isinstance(self.value, type) else self.value
+
+
+# Every setting by its name.
+DECLARED: dict[str, Setting] = {}
+# The seats that can be set. True: it may be one of several, named after a colon, as in view:surface.
+SETTABLE_SEATS: dict[str, bool] = {}
+
+
+def setting(
+    section: str,
+    title: str,
+    does: str,
+    value: Any,
+    *,
+    default: str = "",
+    nodes: Sequence[str] = (),
+    clients: Clients = "nothing",
+    **how: Any,
+) -> Any:
+    """Declare a setting as a field. `how` are arguments of pydantic's `Field`, such as ge, gt and le."""
+    words = Setting(section, title, does, value, default or _in_words(value), nodes, clients)
+    how["default_factory" if isinstance(value, type) else "default"] = value
+    return Field(title=title, json_schema_extra=words, **how)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None or isinstance(value, type) else f"{value:g}" if type(value) is float else str(value)
+
+
+def settings_in_order() -> list[Setting]:
+    """Return every setting, in the order in which a person would set them."""
+    return sorted(DECLARED.values(), key=lambda each: SECTION_TITLES.index(each.section))
+
+
+def is_settable_seat(seat: str) -> bool:
+    """Return whether a seat can be set: one of ours, or of a graph of one's own that is loaded or installed."""
+    kind = seat.partition(":")[0]
+    if seat not in SETTABLE_SEATS and not SETTABLE_SEATS.get(kind):
+        load_all("tribunal.graphs")  # only an unknown name waits for the packages of others
+    return seat in SETTABLE_SEATS or SETTABLE_SEATS.get(kind, False)
