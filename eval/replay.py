@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.predict_debates import RecordedDebate
 from tribunal.models.providers import Endpoint, Provider
+from tribunal.models.role import Question
 from tribunal.schema import JSON, Stance
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-    from tribunal.eval.datasets.predict_debates import RecordedDebate
-    from tribunal.models.role import Question
 
 # Which perspective gives the reference of which side; the recording has each side's reasons as one text.
 SIDE_BY_PERSPECTIVE: dict[str, Stance] = {"example-newsroom": "not_hate", "example-harm": "hate"}

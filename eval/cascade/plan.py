@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,10 @@ from tribunal.eval.cascade.search import (
     try_order,
     walk_posts,
 )
+from tribunal.eval.cascade.stages import CascadeStage
+from tribunal.eval.measures.columns import Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
 from tribunal.eval.measures.risk_control import binomial_p_values, least_posts_needed
-
-if TYPE_CHECKING:
-    from tribunal.eval.cascade.stages import CascadeStage
-    from tribunal.eval.measures.columns import Floats, Ints
 
 OF_ALL, OF_MODELS = "all", "models"
 _STEP = 0.01  # by which share a plan is cheaper than the one that is tested before it, at least

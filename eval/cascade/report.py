@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,14 +10,12 @@ from tribunal.errors import BadInput
 from tribunal.eval.cascade.plan import CascadePromise, CascadeResult, find_plan, plans_to_test
 from tribunal.eval.cascade.search import ALL, CascadePlan, walk_posts
 from tribunal.eval.cascade.stages import SharedStages
+from tribunal.eval.measures.columns import Bools, Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
 from tribunal.eval.measures.rates import rate_interval
 from tribunal.eval.measures.risk_control import count_attempt, error_of_attempt, hash_rows
+from tribunal.schema import JSON
 from tribunal.threshold import counted_as
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Bools, Floats, Ints
-    from tribunal.schema import JSON
 
 PLANS = "plans.jsonl"
 PEOPLE = "a person"

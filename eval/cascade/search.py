@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.risk_control import AcceptanceRule
+from tribunal.eval.cascade.stages import CascadeStage
+from tribunal.eval.measures.columns import Bools, Floats, Ints
+from tribunal.eval.measures.risk_control import AcceptanceRule, LabelledPosts
 from tribunal.threshold import KINDS
-
-if TYPE_CHECKING:
-    from tribunal.eval.cascade.stages import CascadeStage
-    from tribunal.eval.measures.columns import Bools, Floats, Ints
-    from tribunal.eval.measures.risk_control import LabelledPosts
 
 # Thresholds that are tried, whatever the posts are.
 STEPS: tuple[float, ...] = (0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.0)

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import clusters_of
-from tribunal.eval.measures.columns import RunColumns, read_columns
+from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, read_columns
 from tribunal.eval.measures.comparison import same_data
 from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.fit import clusters_as_json, doubts_about_posts, fitting_of
 from tribunal.eval.measures.risk_control import LabelledPosts
 from tribunal.eval.runs.prices import Prices, prices_of_run
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Bools, Floats, Ints
-    from tribunal.schema import JSON, Scheme
+from tribunal.schema import JSON, Scheme
 
 MOST_RUNS = 4
 

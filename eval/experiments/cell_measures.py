@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import clusters_of
-from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES
+from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.metrics import DIFFICULTIES, PATTERNS
-from tribunal.eval.measures.rates import rate_interval
+from tribunal.eval.measures.rates import divide, rate_interval
 from tribunal.eval.measures.scores import MEASURES, confusion_tables
+from tribunal.schema import JSON
 from tribunal.text import suggest_name
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.bootstrap import Interval
-    from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns
-    from tribunal.schema import JSON
 
 _SAYS = {"hate": 1, "not_hate": 0}
 _SCORES = ("precision", "recall", "f1")
@@ -137,7 +133,10 @@ def interval_of_difference(name: str, first: RunColumns, second: RunColumns) -> 
         first: the run that is compared.
         second: the run that it is compared with; of its posts, those that `first` holds.
     """
-    statistic = {"overall.f1": lambda sums: _overall_of_sums(sums)["f1"], "refusal_rate": _rate_of_sums}.get(name)
+    statistic = {
+        "overall.f1": lambda sums: _overall_of_sums(sums)["f1"],
+        "refusal_rate": lambda sums: divide(sums[..., 0], sums[..., 1]),
+    }.get(name)
     if statistic is None:
         return None
     of_post = clusters_of(first).of_post
@@ -172,12 +171,6 @@ def _cluster_sums(name: str, columns: RunColumns, of_post: Ints) -> Ints:
     return tables[..., :2].reshape(clusters, 4)
 
 
-def _rate_of_sums(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Floats = sums[..., 0] / sums[..., 1]
-    return shares
-
-
 def _overall_of_sums(sums: Floats) -> dict[str, Floats]:
     """Return the mean over both classes of precision, recall and F1, of sums as `_cluster_sums` gives them."""
     right, gold, called = (
@@ -185,8 +178,7 @@ def _overall_of_sums(sums: Floats) -> dict[str, Floats]:
         sums[..., [0, 2]] + sums[..., [1, 3]],
         sums[..., [0, 1]] + sums[..., [2, 3]],
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = {"precision": right / called, "recall": right / gold, "f1": 2 * right / (gold + called)}
+    shares = {"precision": divide(right, called), "recall": divide(right, gold), "f1": divide(2 * right, gold + called)}
     return {name: np.nan_to_num(each).mean(axis=-1) for name, each in shares.items()}
 
 

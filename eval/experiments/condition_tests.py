@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from tribunal.eval.experiments.experiment import RunKey
 from tribunal.eval.measures.clusters import clusters_of
+from tribunal.eval.measures.columns import RunColumns
 from tribunal.eval.measures.comparison import TESTED, compare_accuracy, compare_macro_f1, pair_right_shares, same_data
 from tribunal.eval.measures.rates import holm_correction
-
-if TYPE_CHECKING:
-    from tribunal.eval.experiments.experiment import RunKey
-    from tribunal.eval.measures.columns import RunColumns
 
 ALPHA = 0.05
 

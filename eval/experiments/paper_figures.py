@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tribunal.eval.protocols.protocol import NumberFormat
+from tribunal.eval.protocols.protocol import NumberFormat
 
 # A number, in brackets or with what stands in brackets beside it: 75.31, (+8.3), 0.747 (±0.003), 22%.
 _FIGURE = re.compile(r"\(?([-+]?\d+(?:\.(\d+))?)%?\)?(?: \(±?\d+(?:\.\d+)?\))?")

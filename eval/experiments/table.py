@@ -9,23 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
 from tribunal.eval.experiments.condition_tests import PairedTest, compare_conditions
 from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell, RunKey
 from tribunal.eval.experiments.paper_figures import compare_with_paper, format_as_printed
-from tribunal.eval.measures.columns import count_failures_as_wrong
+from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.measures.scores import MEASURES
 from tribunal.eval.protocols.following import describe_departures
-from tribunal.eval.protocols.protocol import MODEL
+from tribunal.eval.protocols.protocol import MODEL, PaperRow, TableColumn
 from tribunal.eval.report.overview import left_out_in_words, missing_images_warning
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.protocols.protocol import PaperRow, TableColumn
-    from tribunal.schema import JSON
+from tribunal.schema import JSON
 
 EXPERIMENT = "experiment.json"  # in the folder of an experiment's runs: which table it is of, and who was asked
 TABLE = "table.json"

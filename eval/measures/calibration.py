@@ -14,7 +14,7 @@ import numpy as np
 from tribunal.eval.measures.bootstrap import LEVEL, ClusterKinds, Interval, Statistics, bca_intervals, draw_resamples
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns
-from tribunal.eval.measures.rates import number_or_none
+from tribunal.eval.measures.rates import divide, number_or_none
 from tribunal.schema import JSON
 
 BINS = 10
@@ -82,7 +82,7 @@ def _undefined_in_words(right: Bools, hate: Bools, cluster: Ints) -> list[str]:
     return notes
 
 
-def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS) -> list[JSON]:
+def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: int) -> list[JSON]:
     """Return, for each of `RISKS`, the largest share of verdicts that a threshold accepts at no higher risk.
 
     A risk is the share of wrong verdicts among those accepted. `threshold` is None, and `coverage` 0, where no
@@ -180,9 +180,7 @@ def _auroc_interval(score: Floats, positive: Bools, cluster: Ints, cells: int) -
 def _auroc(wrong: Floats, right: Floats) -> Floats:
     """Return the chance that a right one stands higher than a wrong one, from counts by level, ascending."""
     below = wrong.cumsum(axis=-1) - wrong / 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chance: Floats = (right * below).sum(axis=-1) / (right.sum(axis=-1) * wrong.sum(axis=-1))
-    return chance
+    return divide((right * below).sum(axis=-1), right.sum(axis=-1) * wrong.sum(axis=-1))
 
 
 def calibration_statistics(levels: Floats) -> Statistics:
@@ -203,16 +201,14 @@ def calibration_statistics(levels: Floats) -> Statistics:
         of_level = wrong + right
         n = of_level.sum(axis=-1)
         gaps, error = _bin_gaps(counts, levels, bins)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            plain = np.abs(gaps).sum(axis=-1)
-            debiased = np.maximum(0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1))
-            found = {
-                "ece": plain,
-                "ece_debiased": debiased,
-                "aurc": _sum_of_risks(wrong[..., ::-1], of_level[..., ::-1]) / n,
-                "brier": (right * (1 - levels) ** 2 + wrong * levels**2).sum(axis=-1) / n,
-                "auroc": _auroc(wrong, right),
-            }
+        plain = np.abs(gaps).sum(axis=-1)
+        found = {
+            "ece": plain,
+            "ece_debiased": np.maximum(0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1)),
+            "aurc": divide(_sum_of_risks(wrong[..., ::-1], of_level[..., ::-1]), n),
+            "brier": divide((right * (1 - levels) ** 2 + wrong * levels**2).sum(axis=-1), n),
+            "auroc": _auroc(wrong, right),
+        }
         return {name: np.where(n > 0, values, np.nan) for name, values in found.items()}
 
     return measure_counts
@@ -241,9 +237,8 @@ def _bin_gaps(counts: Floats, levels: Floats, bins: Floats) -> tuple[Floats, Flo
     of_level = counts[..., ::2] + right
     n = of_level.sum(axis=-1, keepdims=True)
     in_bin, hits = of_level @ bins, right @ bins
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gaps = (hits - (of_level * levels) @ bins) / n
-        error = np.sqrt(hits * (in_bin - hits) / in_bin) / n
+    gaps = divide(hits - (of_level * levels) @ bins, n)
+    error = divide(np.sqrt(divide(hits * (in_bin - hits), in_bin)), n)
     return np.nan_to_num(gaps), np.nan_to_num(error)
 
 
@@ -293,7 +288,7 @@ def _mean_of_folded(mean: Floats, error: Floats) -> Floats:
     """Return the mean of |x| for a normal x (the folded normal distribution)."""
     from scipy.special import erf
 
-    ratio = np.where(error > 0, mean / error, np.inf)
+    ratio = np.where(error > 0, divide(mean, error), np.inf)
     return np.where(error > 0, error * np.sqrt(2 / pi) * np.exp(-(ratio**2) / 2) + mean * erf(ratio / np.sqrt(2)), mean)
 
 

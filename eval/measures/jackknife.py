@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import LEVEL, ClusterKinds, Interval, Statistics
-from tribunal.eval.measures.columns import Floats, Ints
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, Statistics
 from tribunal.eval.measures.rates import satterthwaite_freedom, student_quantile, wilson_interval
-
-
-class _Spread(NamedTuple):
-    variance: float
-    freedom: float
 
 
 def logit_intervals(
@@ -40,34 +33,34 @@ def logit_intervals(
     estimates = statistics(clusters.total_values)
     if clusters.cluster_count < 2:
         return dict.fromkeys(estimates)
-    by_cluster, by_result = (_jackknife(kinds, statistics) for kinds in (clusters, results))
+    by_cluster, by_result = (_variances_without_one(kinds, statistics) for kinds in (clusters, results))
     alone = clusters.cluster_count == results.cluster_count
     found: dict[str, Interval] = {}
     for name, value in estimates.items():
-        estimate, spread = float(value), by_cluster[name]
-        variance = max(spread.variance, by_result[name].variance)
+        estimate = float(value)
+        variance, freedom = by_cluster[name]
+        variance = max(variance, by_result[name][0])
         if np.isnan(estimate):
             found[name] = None
         elif variance and 0 < estimate < 1:
-            half = student_quantile(np.inf if alone else spread.freedom, LEVEL) * sqrt(variance)
+            half = student_quantile(np.inf if alone else freedom) * sqrt(variance)
             middle, half = np.log(estimate / (1 - estimate)), half / (estimate * (1 - estimate))
             found[name] = [float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half)]
         else:
-            quantile = student_quantile(np.inf if alone else clusters.cluster_count - 1, LEVEL)
+            quantile = student_quantile(np.inf if alone else clusters.cluster_count - 1)
             found[name] = wilson_interval(estimate, posts_at_ends[name], quantile)
     return found
 
 
-def _jackknife(kinds: ClusterKinds, statistics: Statistics) -> dict[str, _Spread]:
-    """Return the variance of each statistic, and its degrees of freedom."""
-    without = statistics(kinds.total_values - kinds.values)
-    return {name: _spread_of(values, kinds.counts) for name, values in without.items()}
-
-
-def _spread_of(without: Floats, counts: Ints) -> _Spread:
-    known = ~np.isnan(without)
-    if not known.any():
-        return _Spread(0.0, 1.0)
-    gaps, often = without[known] - np.average(without[known], weights=counts[known]), counts[known]
-    every = int(counts.sum())
-    return _Spread(float(often @ gaps**2) * (every - 1) / every, satterthwaite_freedom(gaps, often))
+def _variances_without_one(kinds: ClusterKinds, statistics: Statistics) -> dict[str, tuple[float, float]]:
+    """Return the variance of each statistic over estimates without one each, and its degrees of freedom."""
+    every = kinds.cluster_count
+    found = {}
+    for name, without in statistics(kinds.total_values - kinds.values).items():
+        found[name] = (0.0, 1.0)
+        known = ~np.isnan(without)
+        if known.any():
+            often = kinds.counts[known]
+            gaps = without[known] - np.average(without[known], weights=often)
+            found[name] = (float(often @ gaps**2) * (every - 1) / every, satterthwaite_freedom(gaps, often))
+    return found

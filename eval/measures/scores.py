@@ -20,7 +20,7 @@ from tribunal.eval.measures.bootstrap import ClusterKinds, Interval
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.jackknife import logit_intervals
-from tribunal.eval.measures.rates import f1_interval, number_or_none, rate_interval, share_interval
+from tribunal.eval.measures.rates import divide, f1_interval, number_or_none, rate_interval, share_interval
 from tribunal.schema import JSON
 
 MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
@@ -91,21 +91,20 @@ def binary_scores(columns: RunColumns) -> JSON:
     `overall` is the plain mean of the two, as in AntiHateAgent's Table 2; a class that occurs and was never answered
     has precision 0 in it.
     """
-    return _score_with_errors(columns, lambda rows: _score_fold(columns, rows))
 
+    def score(rows: Ints) -> JSON:
+        truth, yes = columns.positive[rows], columns.hateful[rows]
+        answer = np.where(yes == NO_LABEL, 1 - truth, yes)
+        table = _confusion_table(truth, answer, [0, 1])
+        each = _class_scores(table)
+        occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
+        overall: JSON = {"accuracy": float((truth == answer).mean()) if len(rows) else None}
+        for name, values in each.items():
+            overall[name] = float(np.nan_to_num(values[occur]).mean()) if occur.any() else None
+        positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
+        return {"positive": positive, "negative": negative, "overall": overall}
 
-def _score_fold(columns: RunColumns, rows: Ints) -> JSON:
-    truth, yes = columns.positive[rows], columns.hateful[rows]
-    answer = np.where(yes == NO_LABEL, 1 - truth, yes)
-    table = _confusion_table(truth, answer, [0, 1])
-    each = _class_scores(table)
-    occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
-    overall = {
-        name: float(np.nan_to_num(values[occur]).mean()) if occur.any() else None for name, values in each.items()
-    }
-    accuracy = float((truth == answer).mean()) if len(rows) else None
-    positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
-    return {"positive": positive, "negative": negative, "overall": {"accuracy": accuracy, **overall}}
+    return _score_with_errors(columns, score)
 
 
 def binary_accuracy(columns: RunColumns, clusters: Clusters, rows: Ints) -> tuple[float | None, Interval]:
@@ -200,14 +199,14 @@ def measures_of_tables(
     hits = answered[..., positive, :][..., positive].sum(axis=(-2, -1))
     yes = gold[..., positive].sum(axis=-1)
     said_yes = hits + answered[..., ~positive, :][..., positive].sum(axis=(-2, -1)) + missing[..., ~positive].sum(-1)
-    f1s, occur = _divide(2 * own, gold + called), gold + called > 0
+    f1s, occur = divide(2 * own, gold + called), gold + called > 0
     values = (
-        _divide(own.sum(axis=-1), gold.sum(axis=-1)),
-        _divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
-        _divide(np.where(occur, f1s * gold, 0).sum(axis=-1), gold.sum(axis=-1)),
-        _divide(hits, said_yes),
-        _divide(hits, yes),
-        _divide(2 * hits, said_yes + yes),
+        divide(own.sum(axis=-1), gold.sum(axis=-1)),
+        divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
+        divide(np.where(occur, f1s * gold, 0).sum(axis=-1), gold.sum(axis=-1)),
+        divide(hits, said_yes),
+        divide(hits, yes),
+        divide(2 * hits, said_yes + yes),
     )
     return dict(zip(MEASURES, values, strict=True))
 
@@ -216,13 +215,7 @@ def _class_scores(table: Ints) -> dict[str, Floats]:
     """Return precision, recall and F1 of each label of a table of answered posts; nan where undefined."""
     answered = table[:, :-1]
     own, gold, called = answered.diagonal(), answered.sum(axis=1), answered.sum(axis=0)
-    return {"precision": _divide(own, called), "recall": _divide(own, gold), "f1": _divide(2 * own, gold + called)}
-
-
-def _divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Floats = np.true_divide(part, whole)
-    return shares
+    return {"precision": divide(own, called), "recall": divide(own, gold), "f1": divide(2 * own, gold + called)}
 
 
 def score_intervals_of(
@@ -272,14 +265,10 @@ def _average_f1_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: boo
     together = float(sizes @ sizes) / len(cell)
     # One error takes from macro-F1 as much as from the accuracy of so many posts: fewer where a label is rare.
     as_many = int((gold > 0).sum()) ** 2 / float((1 / gold[gold > 0]).sum())
-    return logit_intervals(
-        clusters,
-        results,
-        lambda sums: _average_f1s(sums.reshape(*sums.shape[:-1], *shape), of_two=of_two),
-        {"macro_f1": as_many / together, "weighted_f1": len(cell) / together},
-    )
+    posts_at_ends = {"macro_f1": as_many / together, "weighted_f1": len(cell) / together}
 
+    def average_f1s(sums: Floats) -> dict[str, Floats]:
+        found = measures_of_tables(sums.reshape(*sums.shape[:-1], *shape), range(labels), of_two=of_two)
+        return {name: found[name] for name in posts_at_ends}
 
-def _average_f1s(tables: Floats, *, of_two: bool) -> dict[str, Floats]:
-    found = measures_of_tables(tables, range(tables.shape[-2]), of_two=of_two)
-    return {name: found[name] for name in ("macro_f1", "weighted_f1")}
+    return logit_intervals(clusters, results, average_f1s, posts_at_ends)

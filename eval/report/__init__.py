@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
-from tribunal.eval.measures.columns import count_failures_as_wrong, read_columns
+from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.consistency import compare_consistency_of_all
 from tribunal.eval.measures.costs import money_saved
@@ -33,15 +33,11 @@ from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
 from tribunal.eval.report.samples import write_samples
 from tribunal.eval.runs.final_looks import final_look_in_words
-from tribunal.eval.runs.prices import prices_of_run, warn_of_changed_servers
+from tribunal.eval.runs.prices import Prices, prices_of_run, warn_of_changed_servers
 from tribunal.eval.runs.results import find_chain_fault
 from tribunal.eval.runs.tally import warn_of_empty_reasons, warn_of_mixed_formats
 from tribunal.files import write_whole
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.runs.prices import Prices
-    from tribunal.schema import JSON
+from tribunal.schema import JSON
 
 PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"
 MOST = 50

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tribunal.eval.protocols.protocol import load_protocols
+from tribunal.eval.measures.columns import RunColumns
+from tribunal.eval.protocols.protocol import PaperRow, load_protocols
 from tribunal.eval.report.cost_fronts import costs_and_scores
 from tribunal.eval.runs.prices import Prices, prices_of_run, total_cost
 from tribunal.models.served_name import name_of_label
 from tribunal.prompts.policy import list_shipped_policies, load_policy
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.protocols.protocol import PaperRow
-    from tribunal.schema import JSON, Scheme
+from tribunal.schema import JSON, Scheme
 
 _UNNAMED = ("negative", "positive")  # how yes and no are called where a set has several words for each
 

@@ -15,17 +15,15 @@ import re
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
 
 from tribunal.eval.report.charts import percent_axis, x_of_share, y_of_share
+from tribunal.schema import JSON
 from tribunal.templates import make_template_environment, visible_value
 from tribunal.text import one_line
-
-if TYPE_CHECKING:
-    from tribunal.schema import JSON
 
 _NOTHING = "–"
 _LONGEST_WORD = 40  # letters that stand on one line whatever there is room for

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 from pydantic import ValidationError
@@ -24,15 +24,11 @@ from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import GROUPS, NO_LABEL, result_numbers, values_of_fields
 from tribunal.eval.report.page import hash_source, read_source, render_template
-from tribunal.eval.runs.prices import prices_of_run
+from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.eval.runs.results import Result, read_full_line, read_lines, read_run_file
 from tribunal.files import write_whole
-from tribunal.schema import Record
+from tribunal.schema import JSON, Record
 from tribunal.text import make_visible, one_line
-
-if TYPE_CHECKING:
-    from tribunal.eval.runs.prices import Prices
-    from tribunal.schema import JSON
 
 FILE = "samples.html"
 MOST_CASES = 1000  # whole cases in the file, over all its runs
