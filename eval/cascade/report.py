@@ -12,7 +12,7 @@ from tribunal.eval.cascade.search import ALL, CascadePlan, walk_posts
 from tribunal.eval.cascade.stages import SharedStages
 from tribunal.eval.measures.columns import Bools, Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
-from tribunal.eval.measures.rates import rate_interval
+from tribunal.eval.measures.rates import mean_or_none, rate_interval
 from tribunal.eval.measures.risk_control import count_attempt, error_of_attempt, hash_rows
 from tribunal.schema import JSON
 from tribunal.threshold import counted_as
@@ -57,7 +57,7 @@ class PricedPlans:
 
         def share_and_interval(name: str, hits: Floats | Bools, among: Bools) -> JSON:
             interval = rate_interval(np.bincount(cluster, hits * among), np.bincount(cluster, among))
-            return {name: float(hits[among].mean()) if among.any() else None, f"{name}_interval": interval}
+            return {name: mean_or_none(hits[among]), f"{name}_interval": interval}
 
         return {
             "name": name or " → ".join([*(stage.name for stage in stages), PEOPLE]),

@@ -14,7 +14,7 @@ from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, read_columns
 from tribunal.eval.measures.comparison import same_data
 from tribunal.eval.measures.costs import cost_of_asking
-from tribunal.eval.measures.fit import clusters_as_json, doubts_about_posts, fitting_of
+from tribunal.eval.measures.fit import clusters_as_json, doubts_about_posts, fitting_of, refuse_unfit_run
 from tribunal.eval.measures.risk_control import LabelledPosts
 from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.schema import JSON, Scheme
@@ -65,8 +65,8 @@ class SharedStages(NamedTuple):
 def read_stages(
     folders: Sequence[Path],
     *,
-    prices: Prices | None = None,
-    cluster: str | None = None,
+    prices: Prices | None,
+    cluster: str | None,
 ) -> SharedStages:
     """Read runs as stages over the labelled posts that they share; of several repeats the first.
 
@@ -127,13 +127,7 @@ def read_stages(
 
 
 def _check_run(run: RunColumns, first: RunColumns) -> None:
-    if run.rehearsed:
-        raise BadInput(
-            f"{run.folder}: the rehearsal model took part in {run.rehearsed} of {run.row_count} results, and a plan "
-            "made of its rules would promise nothing; give a run of real models"
-        )
-    if not run.is_labelled.any():
-        raise BadInput(f"{run.folder}: 0 labelled posts: give a run over a data set with labels")
+    refuse_unfit_run(run, "plan made of")
     if not run.is_decided.any():
         raise BadInput(f"{run.folder}: no labelled post has a verdict; leave the run out")
     if run is not first and not same_data(first, run):

@@ -4,50 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from tribunal.eval.protocols.protocol import NumberFormat
+from tribunal.schema import JSON
 
 # A number, in brackets or with what stands in brackets beside it: 75.31, (+8.3), 0.747 (±0.003), 22%.
 _FIGURE = re.compile(r"\(?([-+]?\d+(?:\.(\d+))?)%?\)?(?: \(±?\d+(?:\.\d+)?\))?")
 
 
-class PaperComparison(NamedTuple):
-    """Hold how a measured value compares with the paper's.
+def compare_with_paper(form: NumberFormat, printed: str, value: float, interval: Sequence[float] | None) -> JSON:
+    """Return the fields of a cell that compare its value with what a paper prints; none if that is no number.
 
-    `paper` is the paper's figure as a fraction or count, and `difference` the measured value less it. `in_interval`
-    says whether the interval holds it, taken for any value that is printed so; None if there is no interval.
+    `in_interval` says whether the interval holds the paper's figure, taken for any value that is printed so; None if
+    there is no interval.
     """
-
-    paper: float
-    difference: float
-    in_interval: bool | None
-
-
-def compare_with_paper(
-    form: NumberFormat, printed: str, value: float, interval: Sequence[float] | None
-) -> PaperComparison | None:
-    """Compare a value with the figure that a paper prints of it; None if it prints none."""
-    paper = read_figure(form, printed)
-    if paper is None:
-        return None
-    low, high = interval or (None, None)
-    rounding = _rounding_of(form, printed)
-    holds = None if low is None or high is None else low - rounding <= paper <= high + rounding
-    return PaperComparison(paper, value - paper, holds)
-
-
-def read_figure(form: NumberFormat, printed: str) -> float | None:
-    """Return what a paper prints as a fraction or a count; None if that is no number."""
     found = _FIGURE.fullmatch(printed)
-    return float(found[1]) / _unit_of(form) if found else None
+    if found is None:
+        return {}
+    paper, rounding = float(found[1]) / _unit_of(form), 0.5 * 10.0 ** -len(found[2] or "") / _unit_of(form)
+    return {
+        "paper_value": paper,
+        "difference": value - paper,
+        "difference_printed": format_as_printed(form, value - paper, signed=True),
+        "in_interval": interval and interval[0] - rounding <= paper <= interval[1] + rounding,
+    }
 
 
-def _rounding_of(form: NumberFormat, printed: str) -> float:
-    """Return by how much a figure may have been rounded."""
-    found = _FIGURE.fullmatch(printed)
-    decimals = len(found[2] or "") if found else 0
-    return 0.5 * 10.0**-decimals / _unit_of(form)
+def is_figure(printed: str) -> bool:
+    """Return whether a paper's table prints a number here."""
+    return _FIGURE.fullmatch(printed) is not None
 
 
 def _unit_of(form: NumberFormat) -> int:

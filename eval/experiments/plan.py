@@ -75,9 +75,24 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
     folders = data_folders(experiment, shared.data)
     every = experiment.planned_runs(single_datasets(experiment))
     here = [run for run in every if is_at_hand(run.dataset, folders)]
-    gaps = {run.name: _missing_data(run.dataset, folders) for run in every if run not in here}
-    evaluations = [_evaluation_of_run(shared, out, run, folders) for run in here]
-    ready, refused = asyncio.run(_ready_runs(list(zip(here, evaluations, strict=True)), out))
+    gaps = {}
+    for run in every:
+        if run not in here:
+            missing = [part for part in run.dataset.split("+") if part not in folders]
+            options = " ".join(f"--data {name}=FOLDER" for name in missing)
+            gaps[run.name] = f"set not at hand: {' and '.join(missing)} ({options})"
+    wanted = []
+    for run in here:
+        parts = run.dataset.split("+")
+        update = {
+            "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
+            "dataset": run.dataset,
+            "settings": {"cache": str(out / CACHE), **shared.settings, **run.settings},
+            "protocol": run.protocol,
+            "paper_models": run.paper_models,
+        }
+        wanted.append((run, shared.model_copy(update=update)))
+    ready, refused = asyncio.run(_ready_runs(wanted, out))
     for name, why in refused.items():
         gaps[name] = f"{'model not at hand' if ': no key; ' in why else 'not run'}: {why}"
     if not ready:
@@ -131,18 +146,6 @@ def open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, pins: JSO
     return ReadyRun(run, evaluation, prepared.job, done, rehearsed)
 
 
-def _evaluation_of_run(shared: Evaluation, out: Path, run: PlannedRun, folders: Mapping[str, Path]) -> Evaluation:
-    parts = run.dataset.split("+")
-    own = {
-        "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
-        "dataset": run.dataset,
-        "settings": {"cache": str(out / CACHE), **shared.settings, **run.settings},
-        "protocol": run.protocol,
-        "paper_models": run.paper_models,
-    }
-    return shared.model_copy(update=own)
-
-
 # ------------------------------------------------------------------------------------------------------------ data sets
 
 
@@ -176,11 +179,6 @@ def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dic
     if len(placeless) == 1:
         return {**own, placeless[0]: data}
     raise BadInput(f"data: {data}: holds no folder called {' or '.join(sets)}; give {request}, as many as you have")
-
-
-def _missing_data(dataset: str, folders: Mapping[str, Path]) -> str:
-    missing = [part for part in dataset.split("+") if part not in folders]
-    return f"set not at hand: {' and '.join(missing)} ({' '.join(f'--data {name}=FOLDER' for name in missing)})"
 
 
 class ExperimentProgress(NamedTuple):

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Literal
 
@@ -218,41 +218,34 @@ class _TableReader:
         value, (low, high) = found.value, found.interval or (None, None)
         if value is None:
             return ExperimentCell(paper=printed, gap=found.why, n=found.n, source=cell, model=model)
-        self._note_runs(cell, model)
-        measured = format_as_printed(form, value, signed=bool(cell.over))
+        kind = cell.measure.partition(":")[0]
+        if kind in MEASURES or "." in kind:  # of the runs' verdicts
+            self._measures.add(kind)
+            for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over))):
+                self._shown[RunKey(condition, dataset, model)] = None
+
+        def printed_like_paper(figure: float) -> str:
+            return format_as_printed(form, figure, signed=bool(cell.over))
+
+        measured = printed_like_paper(value)
         if extra is not None:
             measured = f"{measured} ({'±' if beside == 'sd' else ''}{format_as_printed(form, extra)})"
-        ends = [format_as_printed(form, end, signed=bool(cell.over)) for end in found.interval or ()]
-        ours = None if left_out is None or left_out == value else left_out
-        printed_ours = "" if ours is None else format_as_printed(form, ours, signed=bool(cell.over))
-        against = compare_with_paper(form, printed, value, found.interval)
+        ours = None if left_out == value else left_out
         return ExperimentCell(
             paper=printed,
             measured=measured,
-            span=" to ".join(ends),
+            span=" to ".join(map(printed_like_paper, found.interval or ())),
             value=value,
             low=low,
             high=high,
             beside=extra,
             left_out=ours,
-            left_out_printed=printed_ours,
+            left_out_printed="" if ours is None else printed_like_paper(ours),
             n=found.n,
-            paper_value=against and against.paper,
-            difference=against and against.difference,
-            difference_printed=format_as_printed(form, against.difference, signed=True) if against else "",
-            in_interval=against and against.in_interval,
             source=cell,
             model=model,
+            **compare_with_paper(form, printed, value, found.interval),
         )
-
-    def _note_runs(self, cell: CellSource, model: str) -> None:
-        """Note the runs of a cell, and its measure, if that is one of their verdicts."""
-        measure = cell.measure.partition(":")[0]
-        if measure in MEASURES or "." in measure:
-            self._measures.add(measure)
-            for dataset in cell.datasets:
-                for condition in filter(None, (cell.condition, cell.over)):
-                    self._shown[RunKey(condition, dataset, model)] = None
 
     def paired_tests(self) -> tuple[PairedTest, ...]:
         """Return the paired tests of the runs whose verdicts the cells measure, once these are read."""
@@ -264,33 +257,19 @@ class _TableReader:
 
         `as_paper` counts failures as the paper's evaluator does; else they are left out.
         """
-        found = self._mean_over_datasets(cell.condition, cell.datasets, measure, model, as_paper=as_paper)
-        if not cell.over:
+        sides = [
+            [self._read_run(condition, dataset, model, as_paper=as_paper) for dataset in cell.datasets]
+            for condition in filter(None, (cell.condition, cell.over))
+        ]
+        found, *others = [_mean_of_runs(measure, runs) for runs in sides]
+        if not others:
             return found
-        other = self._mean_over_datasets(cell.over, cell.datasets, measure, model, as_paper=as_paper)
+        [other] = others
         if found.value is None or other.value is None:
             return other if other.value is None else found
-        ends = None
-        if len(cell.datasets) == 1:
-            runs = (
-                self._read_run(condition, cell.datasets[0], model, as_paper=as_paper)
-                for condition in (cell.condition, cell.over)
-            )
-            ends = interval_of_difference(measure, *(columns for columns, _ in runs))
+        (first, _), (second, _) = (runs[0] for runs in sides)
+        ends = interval_of_difference(measure, first, second) if len(cell.datasets) == 1 else None
         return CellMeasure(found.value - other.value, ends, min(found.n, other.n))
-
-    def _mean_over_datasets(
-        self, condition: str, datasets: tuple[str, ...], measure: str, model: str, *, as_paper: bool
-    ) -> CellMeasure:
-        found = [
-            measure_cell(measure, *self._read_run(condition, dataset, model, as_paper=as_paper)) for dataset in datasets
-        ]
-        values = [each.value for each in found if each.value is not None]
-        if len(values) < len(found):
-            return next(each for each in found if each.value is None)
-        if len(found) == 1:
-            return found[0]
-        return CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
 
     def _read_run(self, condition: str, dataset: str, model: str, *, as_paper: bool) -> tuple[RunColumns, JSON]:
         """Return the run that was planned so, and its measures; raise `MissingCell` if it can't be read."""
@@ -301,7 +280,13 @@ class _TableReader:
             columns = self._runs.get(name)
             if columns is None:
                 raise MissingCell(self._gaps.get(name, f"not run: {name}"))
-            _check_run(columns)
+            whole = columns.row_count if columns.planned_count is None else columns.planned_count
+            if columns.row_count < whole or not columns.row_count:
+                raise MissingCell(f"run unfinished: {columns.row_count:,} of {whole:,}")
+            if columns.rehearsed:
+                raise MissingCell(REHEARSED)
+            if columns.images.named and not columns.images.shown:
+                raise MissingCell(NO_IMAGES)
             if columns.folder not in self._measured:
                 self._measured[columns.folder] = measure_columns(columns)
             self.runs_read[name] = columns, self._measured[columns.folder]
@@ -319,16 +304,13 @@ def _block_label(row: PaperRow) -> str:
     return "" if MODEL in row.labels[0] else row.labels[0]
 
 
-def _check_run(columns: RunColumns) -> None:
-    """Raise `MissingCell` if nothing can be read of a run."""
-    chosen, repeats = columns.run.get("n"), columns.run.get("repeats", 1)
-    whole = chosen * repeats if isinstance(chosen, int) and isinstance(repeats, int) else columns.row_count
-    if columns.row_count < whole or not columns.row_count:
-        raise MissingCell(f"run unfinished: {columns.row_count:,} of {whole:,}")
-    if columns.rehearsed:
-        raise MissingCell(REHEARSED)
-    if columns.images.named and not columns.images.shown:
-        raise MissingCell(NO_IMAGES)
+def _mean_of_runs(measure: str, runs: Sequence[tuple[RunColumns, JSON]]) -> CellMeasure:
+    """Return a measure of one run, or the mean over several; of these the first that has none."""
+    found = [measure_cell(measure, *run) for run in runs]
+    values = [each.value for each in found if each.value is not None]
+    if len(values) < len(found):
+        return next(each for each in found if each.value is None)
+    return found[0] if len(found) == 1 else CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
 
 
 def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Iterator[str]:

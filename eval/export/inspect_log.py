@@ -186,9 +186,8 @@ def _eval_results(source: ExportedRun, seen: _RunSummary) -> EvalResults:
     measured = score_rows(columns)
     decided = int(columns.is_decided.sum())
     outcomes = {outcome: columns.count_outcome(outcome) for outcome in OUTCOMES}
-    whole = source.run.get("n"), source.run.get("repeats", 1)
     return EvalResults(
-        total_samples=whole[0] * whole[1] if all(isinstance(each, int) for each in whole) else seen.samples,
+        total_samples=seen.samples if columns.planned_count is None else columns.planned_count,
         completed_samples=seen.samples - outcomes["failure"] - outcomes["pending"],
         scores=[
             _eval_score("correct", {name: measured.get(name) for name in _MEASURES}, decided, seen.samples - decided),

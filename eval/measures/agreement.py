@@ -15,7 +15,7 @@ from pydantic import Field
 from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, Stances
-from tribunal.eval.measures.rates import divide, number_or_none, share_interval
+from tribunal.eval.measures.rates import divide, mean_or_none, number_or_none, share_interval
 from tribunal.eval.measures.scores import MEASURES, score_rows
 from tribunal.schema import JSON, Frozen
 
@@ -142,7 +142,7 @@ def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
 
     def summarise(scores: Sequence[JSON], posts: Bools, agreed: JSON) -> JSON:
         several = len(repeats) > 1
-        rate = float(flips[posts].mean()) if several and posts.any() else None
+        rate = mean_or_none(flips[posts]) if several else None
         interval = share_interval(clusters.of_post[posts], flips[posts]) if several else None
         return {
             **{name: _mean_std_values([measured[name] for measured in scores]) for name in MEASURES},

@@ -108,7 +108,11 @@ def near_duplicates(written: Sequence[str]) -> Ints:
 
     ends = held[one[near]], held[other[near]]
     links = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(len(written),) * 2)
-    return _renumber_in_order(connected_components(links, directed=False)[1])
+    # The same partition, numbered in the order in which it begins.
+    _, first, inverse = np.unique(
+        connected_components(links, directed=False)[1], return_index=True, return_inverse=True
+    )
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def _equal_band_pairs(table: npt.NDArray[np.uint8], band: int) -> Ints:
@@ -153,9 +157,3 @@ def _number_values(values: Sequence[Hashable]) -> Ints:
     """Return a number for each value that occurs; each empty one has its own."""
     numbers: dict[Hashable, int] = defaultdict(lambda: len(numbers))
     return np.array([numbers[value if value else (at,)] for at, value in enumerate(values)], dtype=np.int64)
-
-
-def _renumber_in_order(numbers: Ints) -> Ints:
-    """Return the same partition, numbered in the order in which it begins."""
-    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]

@@ -112,6 +112,12 @@ class RunColumns:
         """Return how many results there are."""
         return len(self.post)
 
+    @property
+    def planned_count(self) -> int | None:
+        """Return how many results the whole run has; None where run.json doesn't say."""
+        posts, repeats = self.run.get("n"), self.run.get("repeats", 1)
+        return posts * repeats if isinstance(posts, int) and isinstance(repeats, int) else None
+
     @cached_property
     def is_labelled(self) -> Bools:
         """Return, for each row, whether its post has a gold label."""
@@ -246,13 +252,19 @@ def read_columns(folder: Path) -> RunColumns:
                     groups[name][value].append(row)
             if result.language and result.language_from == "given":
                 groups[_LANGUAGES][result.language].append(row)
-    mostly = {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
+    names = {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
+    if is_binary:  # the set's own words if it has one for each
+        several = any(len(each) > 1 for each in gold_names)
+        names = {
+            label: default if several else next(iter(gold_names[label]), default)
+            for label, default in enumerate(("negative", "positive"))
+        }
     return RunColumns(
         folder=folder,
         run=run,
         ids=list(posts),
         scheme="binary" if is_binary else "fine",
-        names=_names_of_two(*gold_names) if is_binary else mostly,
+        names=names,
         groups={
             name: {value: np.asarray(rows) for value, rows in sorted(held.items())} for name, held in groups.items()
         },
@@ -298,13 +310,6 @@ def result_numbers(result: Result) -> dict[str, int]:
         "unseen_calls": result.unseen_calls,
         "estimated_calls": sum(call.estimated for call in result.calls),
     }
-
-
-def _names_of_two(negative: set[str], positive: set[str]) -> dict[int, str]:
-    """Return the names of two labels: the set's own words if it has one each."""
-    if len(negative) > 1 or len(positive) > 1:
-        return {0: "negative", 1: "positive"}
-    return {0: next(iter(negative), "negative"), 1: next(iter(positive), "positive")}
 
 
 def values_of_fields(fields: JSON, names: Iterable[str]) -> list[str]:

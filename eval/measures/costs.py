@@ -15,7 +15,7 @@ import numpy as np
 from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import OWN_CACHE, Floats, Ints, RunColumns
-from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.measures.rates import mean_or_none, share_interval
 from tribunal.eval.runs.prices import ModelUsage, Prices, UsageByModel
 from tribunal.eval.runs.results import read_results
 from tribunal.schema import JSON
@@ -69,10 +69,7 @@ def mean_costs(costs: Mapping[str, Ints | Floats], cluster: Ints) -> JSON:
         cluster: of each result, the number of its cluster.
     """
     spans = mean_intervals(costs, cluster)
-    return {
-        name: {"mean": float(values.mean()) if len(values) else None, "interval": spans[name]}
-        for name, values in costs.items()
-    }
+    return {name: {"mean": mean_or_none(values), "interval": spans[name]} for name, values in costs.items()}
 
 
 def mean_intervals(costs: Mapping[str, Ints | Floats], cluster: Ints) -> dict[str, Interval]:
@@ -213,7 +210,7 @@ def _saving_of_shortcut(columns: RunColumns, clusters: Clusters, name: str) -> J
     for part, within in (("accuracy", taken), ("accuracy_elsewhere", ~taken)):
         rows = columns.is_decided & within & (name not in _COUNTED)
         right = columns.is_right[rows]
-        found[part] = float(right.mean()) if rows.any() else None
+        found[part] = mean_or_none(right)
         found[f"{part}_interval"] = share_interval(cluster[rows], right)
     return found
 

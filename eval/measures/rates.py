@@ -30,6 +30,11 @@ def number_or_none(value: Floats | float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
+def mean_or_none(values: Floats | Ints | Bools) -> float | None:
+    """Return a mean; None of nothing."""
+    return float(values.mean()) if len(values) else None
+
+
 def share_interval(cluster: Ints, hits: Bools, among: Bools | None = None) -> Interval:
     """Return the interval of the share of results that are hits.
 

@@ -20,7 +20,14 @@ from tribunal.eval.measures.bootstrap import ClusterKinds, Interval
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.jackknife import logit_intervals
-from tribunal.eval.measures.rates import divide, f1_interval, number_or_none, rate_interval, share_interval
+from tribunal.eval.measures.rates import (
+    divide,
+    f1_interval,
+    mean_or_none,
+    number_or_none,
+    rate_interval,
+    share_interval,
+)
 from tribunal.schema import JSON
 
 MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
@@ -98,9 +105,9 @@ def binary_scores(columns: RunColumns) -> JSON:
         table = _confusion_table(truth, answer, [0, 1])
         each = _class_scores(table)
         occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
-        overall: JSON = {"accuracy": float((truth == answer).mean()) if len(rows) else None}
+        overall: JSON = {"accuracy": mean_or_none(truth == answer)}
         for name, values in each.items():
-            overall[name] = float(np.nan_to_num(values[occur]).mean()) if occur.any() else None
+            overall[name] = mean_or_none(np.nan_to_num(values[occur]))
         positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
         return {"positive": positive, "negative": negative, "overall": overall}
 
@@ -111,8 +118,7 @@ def binary_accuracy(columns: RunColumns, clusters: Clusters, rows: Ints) -> tupl
     """Return the share of verdicts among these rows that is right on yes or no, and its interval."""
     decided = rows[columns.is_decided[rows]]
     right = columns.positive[decided] == columns.hateful[decided]
-    share = float(right.mean()) if len(decided) else None
-    return share, share_interval(clusters.of_post[columns.post[decided]], right)
+    return mean_or_none(right), share_interval(clusters.of_post[columns.post[decided]], right)
 
 
 def scores_by_label(columns: RunColumns, clusters: Clusters) -> JSON:

@@ -12,9 +12,9 @@ import numpy as np
 from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Floats, Ints, RunColumns
-from tribunal.eval.measures.comparison import compare_runs, share_posts
+from tribunal.eval.measures.comparison import compare_runs, correct_by_holm, share_posts
 from tribunal.eval.measures.costs import AskingCost, cost_of_asking
-from tribunal.eval.measures.rates import exchange_test, holm_correction
+from tribunal.eval.measures.rates import exchange_test
 from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.schema import JSON
 
@@ -78,9 +78,7 @@ def compare_settings(
             compared = known[0] if len(known) == 1 else compare_runs(first, second, cluster=cluster)
             found.append(_compare_pair(first, second, switch, compared, prices, cluster))
     for name in ("calls", "tokens", "money", "accuracy", "recall"):
-        held = [each for each in found if each[name] is not None]
-        for each, corrected in zip(held, holm_correction([each[name].get("p") for each in held]), strict=True):
-            each[name]["p_holm"] = corrected
+        correct_by_holm([each[name] for each in found if each[name] is not None])
     return found
 
 
@@ -94,7 +92,10 @@ def _compare_pair(
 ) -> JSON:
     ids = sorted(set(first.ids) & set(second.ids))
     costs = [cost_of_asking(run.folder, ids, prices or prices_of_run(run.folder)) for run in (first, second)]
-    means = [tuple(float(_mean_a_post(each, sums).mean()) for sums in (each.calls, each.tokens)) for each in costs]
+    means = [
+        tuple(float((sums / np.maximum(each.results, 1)).mean()) for sums in (each.calls, each.tokens))
+        for each in costs
+    ]
     turned = means[0] < means[1]  # the first is the cheaper one
     runs, values = [first, second], [switch.first, switch.second]
     if turned:
@@ -102,7 +103,6 @@ def _compare_pair(
     place = {post: at for at, post in enumerate(first.ids)}
     of_post = clusters_of(first, cluster).of_post[[place[post] for post in ids]]
     numbers = np.unique(of_post, return_inverse=True)[1]
-    money = [each.money for each in costs if each.money is not None]
     return {
         "setting": switch.name,
         "dearer": runs[0].folder.resolve().name,
@@ -113,23 +113,24 @@ def _compare_pair(
         "rehearsed": bool(first.rehearsed or second.rehearsed),
         "calls": _saving_as_json(costs, [each.calls for each in costs], numbers),
         "tokens": _saving_as_json(costs, [each.tokens for each in costs], numbers),
-        "money": _saving_as_json(costs, money, numbers, _FINE) if len(money) == len(costs) else None,
+        "money": _saving_as_json(costs, [each.money for each in costs], numbers, _FINE),
         "accuracy": _loss_as_json(compared, "accuracy", turned=turned),
         "recall": _loss_as_json(compared, "recall", turned=turned),
     }
 
 
-def _mean_a_post(costs: AskingCost, sums: Floats) -> Floats:
-    """Return each post's mean over its results."""
-    return sums / np.maximum(costs.results, 1)
-
-
-def _saving_as_json(costs: Sequence[AskingCost], sums: Sequence[Floats], cluster: Ints, fine: float = 1.0) -> JSON:
-    """Return what the second run takes less than the first, a post.
+def _saving_as_json(
+    costs: Sequence[AskingCost], sums: Sequence[Floats | None], cluster: Ints, fine: float = 1.0
+) -> JSON | None:
+    """Return what the second run takes less than the first, a post; None where it isn't known of both.
 
     `fine` is what a unit is cut into for the test.
     """
-    means = [_mean_a_post(each, values) for each, values in zip(costs, sums, strict=True)]
+    means = [
+        values / np.maximum(each.results, 1) for each, values in zip(costs, sums, strict=True) if values is not None
+    ]
+    if len(means) < len(costs):
+        return None
     spared = np.bincount(cluster, means[0] - means[1])
     kinds = ClusterKinds.from_values(np.stack([spared, np.bincount(cluster).astype(float)], axis=1))
     spans = bca_intervals(kinds, lambda values: {"saved": values[..., 0] / values[..., 1]})
@@ -140,9 +141,7 @@ def _saving_as_json(costs: Sequence[AskingCost], sums: Sequence[Floats], cluster
 
 
 def _loss_as_json(compared: JSON | None, name: str, *, turned: bool) -> JSON | None:
-    if compared is None:
-        return None
-    held = compared["differences"][name]
+    held = compared["differences"][name] if compared else {"difference": None}
     if held["difference"] is None:
         return None
     gap, span = held["difference"], held["interval"]
