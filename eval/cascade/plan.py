@@ -18,16 +18,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.eval.cascade.search import (
+from tribunal.eval.cascade.stages import (
     MOST,
     CascadePlan,
+    CascadeStage,
     PlanOutcome,
     rules_of_stage,
     stage_orders,
     try_order,
     walk_posts,
 )
-from tribunal.eval.cascade.stages import CascadeStage
 from tribunal.eval.measures.columns import Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
 from tribunal.eval.measures.risk_control import binomial_p_values, least_posts_needed

@@ -8,8 +8,7 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.cascade.plan import CascadePromise, CascadeResult, find_plan, plans_to_test
-from tribunal.eval.cascade.search import ALL, CascadePlan, walk_posts
-from tribunal.eval.cascade.stages import SharedStages
+from tribunal.eval.cascade.stages import ALL, CascadePlan, SharedStages, walk_posts
 from tribunal.eval.measures.columns import Bools, Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
 from tribunal.eval.measures.rates import mean_or_none, rate_interval

@@ -14,10 +14,9 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS
 from tribunal.eval.experiments.table import TABLE, ExperimentRow, ExperimentTable
-from tribunal.eval.report.page import render_template
+from tribunal.eval.report.page import output_folder, render_template
 from tribunal.files import write_whole
 from tribunal.schema import JSON
 
@@ -68,12 +67,9 @@ def write_table(table: ExperimentTable, folder: Path) -> list[Path]:
         BadInput: they can't be written.
     """
     texts = render_table(table)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with output_folder(folder):
         for name, text in texts.items():
             write_whole(folder / name, text)
-    except OSError as error:
-        raise BadInput(f"out: {folder}: {error.strerror}; give a folder that can be written") from error
     return [folder / name for name in texts]
 
 

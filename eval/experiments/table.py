@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, product
 from pathlib import Path
 from typing import Literal
 
-from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
+from tribunal.eval.experiments.cell_measures import (
+    CellMeasure,
+    compare_with_paper,
+    format_as_printed,
+    interval_of_difference,
+    measure_cell,
+)
 from tribunal.eval.experiments.condition_tests import PairedTest, compare_conditions
 from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell, RunKey
-from tribunal.eval.experiments.paper_figures import compare_with_paper, format_as_printed
 from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.measures.scores import MEASURES
@@ -155,27 +160,24 @@ def name_runs(experiment: Experiment) -> dict[RunKey, str | MissingCell]:
     return names
 
 
+@dataclass
 class _TableReader:
     """Read the cells of an experiment; each run is measured once, and one that stands for several too."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        runs: Mapping[str, RunColumns | None],
-        gaps: Mapping[str, str],
-        names: Mapping[RunKey, str | MissingCell],
-    ) -> None:
-        self._of, self._runs, self._gaps, self._names = experiment, runs, gaps, names
-        self.runs_read: dict[str, tuple[RunColumns, JSON]] = {}  # failures are left out
-        self._as_paper: dict[str, tuple[RunColumns, JSON]] = {}
-        self._measured: dict[Path, JSON] = {}
-        self._shown: dict[RunKey, None] = {}  # runs whose verdicts a cell measures
-        self._measures: set[str] = set()
+    experiment: Experiment
+    runs: Mapping[str, RunColumns | None]
+    gaps: Mapping[str, str]
+    names: Mapping[RunKey, str | MissingCell]
+    runs_read: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)  # failures are left out
+    as_paper: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)
+    measured: dict[Path, JSON] = field(default_factory=dict)
+    shown: dict[RunKey, None] = field(default_factory=dict)  # runs whose verdicts a cell measures
+    measures: set[str] = field(default_factory=set)
 
     def table_rows(self) -> Iterator[ExperimentRow]:
         """Yield the paper's rows in its order; a row of the user's model after those that it is compared with."""
-        shape, compared = self._of.shape, bool(self._of.models.row_models)
-        own = [(row, model) for row, model in self._of.measured_rows() if row.model and compared]
+        shape, compared = self.experiment.shape, bool(self.experiment.models.row_models)
+        own = [(row, model) for row, model in self.experiment.measured_rows() if row.model and compared]
         for block, rows in groupby(shape.rows, _block_label):
             for row in rows:
                 figures = shape.figures_of(row)
@@ -198,16 +200,16 @@ class _TableReader:
         """Yield what has to be known of the runs that were read, each thing once, with the names of its runs."""
         by_warning: dict[str, list[str]] = {}
         for name, (columns, metrics) in self.runs_read.items():
-            for warning in run_warnings(columns, metrics, wrong=self._of.protocol.failures_are_wrong):
+            for warning in run_warnings(columns, metrics, wrong=self.experiment.protocol.failures_are_wrong):
                 by_warning.setdefault(warning, []).append(name)
         for warning, names in by_warning.items():
             yield warning if len(names) == len(self.runs_read) else f"{warning} ({', '.join(names)})"
 
     def _table_cell(self, row: PaperRow, column: TableColumn, model: str, printed: str) -> ExperimentCell:
-        cell = self._of.cell_at(row, column)
+        cell = self.experiment.cell_at(row, column)
         if cell is None:
             return ExperimentCell(paper=printed, gap=row.not_run)
-        shape = self._of.shape
+        shape = self.experiment.shape
         form, beside = row.form or column.form or shape.form, shape.beside if row.beside is None else row.beside
         try:
             found = self._cell_value(cell, cell.measure, model)
@@ -220,9 +222,9 @@ class _TableReader:
             return ExperimentCell(paper=printed, gap=found.why, n=found.n, source=cell, model=model)
         kind = cell.measure.partition(":")[0]
         if kind in MEASURES or "." in kind:  # of the runs' verdicts
-            self._measures.add(kind)
+            self.measures.add(kind)
             for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over))):
-                self._shown[RunKey(condition, dataset, model)] = None
+                self.shown[RunKey(condition, dataset, model)] = None
 
         def printed_like_paper(figure: float) -> str:
             return format_as_printed(form, figure, signed=bool(cell.over))
@@ -249,8 +251,8 @@ class _TableReader:
 
     def paired_tests(self) -> tuple[PairedTest, ...]:
         """Return the paired tests of the runs whose verdicts the cells measure, once these are read."""
-        columns = {key: self._read_run(*key, as_paper=True)[0] for key in self._shown}
-        return compare_conditions(columns, self._measures)
+        columns = {key: self._read_run(*key, as_paper=True)[0] for key in self.shown}
+        return compare_conditions(columns, self.measures)
 
     def _cell_value(self, cell: CellSource, measure: str, model: str, *, as_paper: bool = True) -> CellMeasure:
         """Return the measure of a cell: of one run, the mean of several, or the difference of two.
@@ -273,13 +275,13 @@ class _TableReader:
 
     def _read_run(self, condition: str, dataset: str, model: str, *, as_paper: bool) -> tuple[RunColumns, JSON]:
         """Return the run that was planned so, and its measures; raise `MissingCell` if it can't be read."""
-        name = self._names[RunKey(condition, dataset, model)]
+        name = self.names[RunKey(condition, dataset, model)]
         if isinstance(name, MissingCell):
             raise name
         if name not in self.runs_read:
-            columns = self._runs.get(name)
+            columns = self.runs.get(name)
             if columns is None:
-                raise MissingCell(self._gaps.get(name, f"not run: {name}"))
+                raise MissingCell(self.gaps.get(name, f"not run: {name}"))
             whole = columns.row_count if columns.planned_count is None else columns.planned_count
             if columns.row_count < whole or not columns.row_count:
                 raise MissingCell(f"run unfinished: {columns.row_count:,} of {whole:,}")
@@ -287,16 +289,16 @@ class _TableReader:
                 raise MissingCell(REHEARSED)
             if columns.images.named and not columns.images.shown:
                 raise MissingCell(NO_IMAGES)
-            if columns.folder not in self._measured:
-                self._measured[columns.folder] = measure_columns(columns)
-            self.runs_read[name] = columns, self._measured[columns.folder]
+            if columns.folder not in self.measured:
+                self.measured[columns.folder] = measure_columns(columns)
+            self.runs_read[name] = columns, self.measured[columns.folder]
         columns, metrics = self.runs_read[name]
-        if not (as_paper and self._of.protocol.failures_are_wrong and metrics["failures"]):
+        if not (as_paper and self.experiment.protocol.failures_are_wrong and metrics["failures"]):
             return columns, metrics
-        if name not in self._as_paper:
+        if name not in self.as_paper:
             as_wrong = count_failures_as_wrong(columns)
-            self._as_paper[name] = as_wrong, measure_columns(as_wrong)
-        return self._as_paper[name]
+            self.as_paper[name] = as_wrong, measure_columns(as_wrong)
+        return self.as_paper[name]
 
 
 def _block_label(row: PaperRow) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, find_dataset
-from tribunal.eval.experiments.cell_measures import find_measure_fault
+from tribunal.eval.experiments.cell_measures import find_measure_fault, is_figure
 from tribunal.eval.experiments.experiment import Experiment
-from tribunal.eval.experiments.paper_figures import is_figure
 from tribunal.eval.protocols.protocol import Protocol, uses_setting
 from tribunal.graphs import graph
 from tribunal.schema import JSON

@@ -92,7 +92,7 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
     if not len(confidence):
         return [{"risk": risk, "coverage": None, "threshold": None, "interval": None} for risk in RISKS]
     curve = risk_coverage_curve(confidence, right)
-    levels, level = group_confidences(confidence, cells)
+    _, kinds = count_by_confidence(confidence, right, cluster, cells)
 
     def widest_coverage(counts: Floats) -> dict[str, Floats]:
         """Return the coverage at each risk, of counts (…, 2 · levels) as `calibration_statistics` takes them."""
@@ -103,7 +103,7 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
             for risk in RISKS
         }
 
-    spans = bca_intervals(ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels)), widest_coverage)
+    spans = bca_intervals(kinds, widest_coverage)
     found = []
     for risk in RISKS:
         within = [each for each in curve if each["risk"] <= risk]
@@ -122,19 +122,20 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
 
 def reliability_bins(confidence: Floats, right: Bools) -> list[JSON]:
     """Return stated confidence and accuracy in bins of equal width over [0, 1]: (0, 0.1], …; 0 is in the first."""
-    edges = np.linspace(0, 1, BINS + 1)
     within = _bin_numbers(confidence)
-    return [
-        {
-            "from": round(float(edges[i]), 10),
-            "to": round(float(edges[i + 1]), 10),
-            "n": int((within == i).sum()),
-            "confidence": float(confidence[within == i].mean()),
-            "accuracy": float(right[within == i].mean()),
-        }
-        for i in range(BINS)
-        if (within == i).any()
-    ]
+    bins = []
+    for number in np.unique(within).tolist():
+        here = within == number
+        bins.append(
+            {
+                "from": round(number / BINS, 10),
+                "to": round((number + 1) / BINS, 10),
+                "n": int(here.sum()),
+                "confidence": float(confidence[here].mean()),
+                "accuracy": float(right[here].mean()),
+            }
+        )
+    return bins
 
 
 def calibration_scores(confidence: Floats, right: Bools) -> dict[str, float | None]:
@@ -160,8 +161,7 @@ def calibration_intervals(confidence: Floats, right: Bools, cluster: Ints, cells
     names = ("ece", "aurc", "brier", "auroc")
     if not len(confidence):
         return dict.fromkeys(names)
-    levels, level = group_confidences(confidence, cells)
-    kinds = ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels))
+    levels, kinds = count_by_confidence(confidence, right, cluster, cells)
     statistics = calibration_statistics(levels)
     found = bca_intervals(kinds, statistics)
     found["ece"] = _ece_interval(kinds, levels, statistics)
@@ -172,8 +172,7 @@ def _auroc_interval(score: Floats, positive: Bools, cluster: Ints, cells: int) -
     """Return the interval of the chance that a positive one has a higher score than another."""
     if not len(score):
         return None
-    levels, level = group_confidences(score, cells)
-    kinds = ClusterKinds.from_cells(cluster, 2 * level + positive, 2 * len(levels))
+    _, kinds = count_by_confidence(score, positive, cluster, cells)
     return bca_intervals(kinds, lambda counts: {"auroc": _auroc(counts[..., ::2], counts[..., 1::2])})["auroc"]
 
 
@@ -266,6 +265,14 @@ def _ece_interval(kinds: ClusterKinds, levels: Floats, statistics: Statistics) -
     ends = np.clip(found["ece_debiased"] + np.quantile(spread, [1 - high, high]), 0, 1)
     by_chance = found["ece"] <= np.quantile(draws["chance"], high)
     return [0.0 if by_chance else float(ends[0]), max(float(ends[1]), float(found["ece"]))]
+
+
+def count_by_confidence(
+    confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS
+) -> tuple[Floats, ClusterKinds]:
+    """Return the confidences that are told apart, and what each cluster adds to the counts of wrong and right ones."""
+    levels, level = group_confidences(confidence, cells)
+    return levels, ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels))
 
 
 def group_confidences(confidence: Floats, cells: int = CELLS) -> tuple[Floats, Ints]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,11 +36,6 @@ GROUPS = {
 }
 _LANGUAGES = "by_language"  # beside these: the language that the data give
 MEASURED_GROUPS = (*GROUPS, _LANGUAGES)  # those of metrics.json
-_NUMBERS = (
-    "post", "repeat", "outcome", "gold", "positive", "label", "hateful", "uncertain", "calls", "prompt_tokens",
-    "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "estimated_calls",
-    "offset",
-)  # fmt: skip
 Stances = tuple[tuple[str, str], ...]
 
 
@@ -187,7 +182,7 @@ def read_columns(folder: Path) -> RunColumns:
         BadInput: the folder is no run's, or one of its files is broken.
     """
     run, posts, shared = read_run_file(folder), dict[str, int](), dict[Stances, Stances]()
-    numbers = {name: array("q") for name in _NUMBERS}
+    numbers = {each.name: array("q") for each in fields(RunColumns) if each.type == "Ints"}
     confidence, seconds, stances = array("d"), array("d"), list[Stances]()
     groups: dict[str, dict[str, array[int]]] = {name: defaultdict(lambda: array("q")) for name in MEASURED_GROUPS}
     groups_of_posts, signatures = list[str](), list[str]()
@@ -247,8 +242,8 @@ def read_columns(folder: Path) -> RunColumns:
             is_binary |= gold.scheme != "fine" or result.scheme != "fine"
             words[gold.label][gold.name] += 1
             gold_names[int(gold.positive)].add(gold.name)
-            for name, fields in GROUPS.items():
-                for value in values_of_fields(result.fields, fields):
+            for name, of_group in GROUPS.items():
+                for value in values_of_fields(result.fields, of_group):
                     groups[name][value].append(row)
             if result.language and result.language_from == "given":
                 groups[_LANGUAGES][result.language].append(row)

@@ -17,11 +17,10 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER
-from tribunal.eval.measures.bootstrap import Interval
 from tribunal.eval.measures.calibration import calibration_map, calibration_scores
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import Ints, RunColumns, read_columns
-from tribunal.eval.measures.rates import mean_or_none, share_interval
+from tribunal.eval.measures.rates import as_pair, mean_or_none, share_interval
 from tribunal.eval.measures.risk_control import (
     FITS,
     STARTS,
@@ -185,9 +184,9 @@ def fit_posts(
         attempt=attempt,
         error=error,
         coverage=float(taken.mean()),
-        coverage_interval=_as_pair(share_interval(cluster, taken)),
+        coverage_interval=as_pair(share_interval(cluster, taken)),
         agreement_seen=seen,
-        agreement_interval=_as_pair(share_interval(cluster, ~posts.wrong & taken, taken)),
+        agreement_interval=as_pair(share_interval(cluster, ~posts.wrong & taken, taken)),
         missed_hate_seen=mean_or_none(posts.wrong_side[taken & ~posts.hateful]),
         false_alarms_seen=mean_or_none(posts.wrong_side[taken & posts.hateful]),
         coverage_cross_validated=float(validated.mean()),
@@ -254,10 +253,6 @@ def shuffle_rows(ids: Sequence[str]) -> Ints:
 def first_of_each_cluster(order: Ints, cluster: Ints) -> Ints:
     """Return the first row of each cluster in a random order; these rows are independent of each other."""
     return order[np.unique(cluster[order], return_index=True)[1]]
-
-
-def _as_pair(interval: Interval) -> tuple[float, float] | None:
-    return (interval[0], interval[1]) if interval else None
 
 
 def _too_few_message(

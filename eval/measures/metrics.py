@@ -24,7 +24,7 @@ from tribunal.eval.measures.scores import (
     score_rows,
     scores_by_label,
 )  # fmt: skip
-from tribunal.eval.runs.journal import OutputUnwritten
+from tribunal.eval.runs.journal import report_unwritten
 from tribunal.eval.runs.tally import count_empty_reasons, response_format_shares
 from tribunal.files import write_whole
 from tribunal.schema import JSON
@@ -64,12 +64,8 @@ def save_metrics(folder: Path, measured: JSON) -> JSON:
         Unwritten: the file can't be written.
     """
     path = folder / METRICS
-    try:
+    with report_unwritten(path):
         write_whole(path, json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    except OSError as error:
-        raise OutputUnwritten(
-            f"{path}: can't be written: {error.strerror}; make room, or let the folder be written"
-        ) from error
     return measured
 
 

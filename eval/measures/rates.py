@@ -35,6 +35,11 @@ def mean_or_none(values: Floats | Ints | Bools) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
+def as_pair(interval: Interval) -> tuple[float, float] | None:
+    """Return an interval as a pair."""
+    return (interval[0], interval[1]) if interval else None
+
+
 def share_interval(cluster: Ints, hits: Bools, among: Bools | None = None) -> Interval:
     """Return the interval of the share of results that are hits.
 

@@ -76,12 +76,11 @@ def left_out_in_words(images: JSON) -> str | None:
     said = f"{images['left_out']:,} posts of the set were left out, since their image wasn't there"
     if not images["labels"]:  # of a run of an earlier version
         return said
-    left_out, kept = (_count_by_label(images["labels"][part]) for part in ("left_out", "kept"))
+    left_out, kept = (
+        ", ".join(f"{count:,} {label}" for label, count in sorted(images["labels"][part].items()))
+        for part in ("left_out", "kept")
+    )
     return f"{said} ({left_out}); {sum(images['labels']['kept'].values()):,} are left ({kept})"
-
-
-def _count_by_label(labels: JSON) -> str:
-    return ", ".join(f"{count:,} {label}" for label, count in sorted(labels.items()))
 
 
 def missing_images_warning(images: JSON) -> str | None:
