@@ -110,7 +110,7 @@ class CascadePromise:
 
     def holds_on(self, tried: CascadePlan, stages: Sequence[CascadeStage], rows: Ints) -> bool:
         """Return whether a plan keeps the agreement on just these posts, which promises nothing of others."""
-        lost, counted = self.count_lost_in(walk_posts(tried, [stage.take_rows(rows) for stage in stages]))
+        lost, counted = self.count_lost_in(walk_posts(tried, stages, rows))
         return counted > 0 and lost <= (1 - self.agreement) * counted + _ROUNDING
 
 
@@ -196,7 +196,7 @@ def plans_to_test(
 
 def p_value_of_plan(tested: CascadePlan, stages: Sequence[CascadeStage], rows: Ints, promise: CascadePromise) -> float:
     """Return the p-value that a plan doesn't hold the promise, by independent posts."""
-    walked = walk_posts(tested, [stage.take_rows(rows) for stage in stages])
+    walked = walk_posts(tested, stages, rows)
     return float(promise.p_values(*_wrong_and_left(walked), len(rows))[0])
 
 
@@ -235,7 +235,7 @@ def _posts_needed(
     least = least_posts_needed(1 - promise.agreement, error)
     if surest is None:
         return PostsNeeded(2 * least, None, None)
-    lost, counted = promise.count_lost_in(walk_posts(surest, [stage.take_rows(rows) for stage in stages]))
+    lost, counted = promise.count_lost_in(walk_posts(surest, stages, rows))
     seen, share = lost / counted, counted / len(rows)
     likely = None
     if seen < 1 - promise.agreement:

@@ -39,7 +39,7 @@ class PricedPlans:
     def figures_of(self, shown: CascadePlan, rows: Ints, name: str | None = None) -> JSON:
         """Return the figures of a plan over these posts."""
         stages = [self.shared.stages[number].take_rows(rows) for number in shown.order]
-        walked = walk_posts(shown, [stage.take_rows(rows) for stage in self.shared.stages])
+        walked = walk_posts(shown, self.shared.stages, rows)
         left, accuracy, posts = ~walked.decided_posts, self.promise.person_accuracy, max(1, len(rows))
         right = walked.decided_posts & ~walked.wrong
         agreed = right + accuracy * left

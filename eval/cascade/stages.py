@@ -200,8 +200,10 @@ class TriedPlans(NamedTuple):
         )
 
 
-def walk_posts(plan: CascadePlan, stages: Sequence[CascadeStage]) -> PlanOutcome:
-    """Take posts through a plan."""
+def walk_posts(plan: CascadePlan, stages: Sequence[CascadeStage], rows: Ints | None = None) -> PlanOutcome:
+    """Take posts through a plan; `rows` None takes all of them."""
+    if rows is not None:
+        stages = [stage.take_rows(rows) for stage in stages]
     hate = stages[0].hate
     by, waiting = np.full(len(hate), -1), np.ones(len(hate), dtype=bool)
     wrong, hateful = np.zeros(len(hate), dtype=bool), np.zeros(len(hate), dtype=bool)

@@ -58,7 +58,7 @@ class LabelMix(NamedTuple):
 NONE_LEFT_OUT = LabelMix({}, {})
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SamplePlan:
     """Iterate over the chosen posts of a data set: all as they are read, or some, or in another order.
 

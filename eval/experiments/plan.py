@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.contents import keep_files_read
-from tribunal.context import Context, context_from
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
 from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
@@ -104,46 +104,46 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
 async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> tuple[list[ReadyRun], dict[str, str]]:
     """Return the runs whose models, perspectives and settings are at hand; and by name, why the others can't be had."""
     environment = (await current_registry()).environment
-    fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, JSON, bool]](), dict[str, str](), list[JSON]()
+    fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, _CheckedModels]](), dict[str, str](), list[JSON]()
     for run, wanted in runs:
         try:
             evaluation, unused = await fit_to_graph(wanted, run.settings, environment)
-            followed = evaluation.plan_run()
-            context = context_from(followed.settings)
-            pinned = await collect_pins(followed.graph, context)
+            checked = await _check_models(evaluation, environment)
         except BadInput as error:
             refused[run.name] = str(error)
             continue
         left_out.append(unused)
-        fitting.append((run, evaluation, pinned, await is_rehearsed(context, environment)))
+        fitting.append((run, evaluation, checked))
     refuse_if_none_uses(left_out)
-    return [open_ready_run(*each[:2], out, each[2], rehearsed=each[3]) for each in fitting], refused
+    return [_open_ready_run(run, evaluation, out, checked) for run, evaluation, checked in fitting], refused
 
 
-async def is_rehearsed(context: Context, environment: Mapping[str, str]) -> bool:
-    """Return whether only the rehearsal's rules answer in a run; raise `BadInput` if a model of it is wrong."""
+class _CheckedModels(NamedTuple):
+    """The pins of a run (`collect_pins`), and whether only the rehearsal's rules answer in it."""
+
+    pins: JSON
+    rehearsed: bool
+
+
+async def _check_models(evaluation: Evaluation, environment: Mapping[str, str]) -> _CheckedModels:
+    """Check the models of a run; raise `BadInput` if one is wrong."""
+    run = evaluation.plan_run()
+    context = context_from(run.settings)
     asked = check_models(await apply_line_up(context, afresh=True), environment)
-    return {str(model) for model in asked} == {REHEARSAL}
+    return _CheckedModels(await collect_pins(run.graph, context), {str(model) for model in asked} == {REHEARSAL})
 
 
-def open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, pins: JSON, *, rehearsed: bool) -> ReadyRun:
+def _open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, checked: _CheckedModels) -> ReadyRun:
     """Return a run that can begin in its folder within `out`, or go on there.
-
-    Args:
-        run: the run.
-        evaluation: what it evaluates.
-        out: the folder that holds those of the runs.
-        pins: as `collect_pins`.
-        rehearsed: whether only the rehearsal's rules answer.
 
     Raises:
         BadInput: its folder holds another run; or as `prepare_run`.
     """
     folder, prepared = out / run.name, prepare_run(evaluation)
     if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
-        check_unchanged(begun, {**prepared.held, **pins}, folder)
+        check_unchanged(begun, {**prepared.held, **checked.pins}, folder)
     done = sum(1 for _ in read_line_starts(folder / RESULTS))
-    return ReadyRun(run, evaluation, prepared.job, done, rehearsed)
+    return ReadyRun(run, evaluation, prepared.job, done, checked.rehearsed)
 
 
 # ------------------------------------------------------------------------------------------------------------ data sets
@@ -259,10 +259,6 @@ async def open_evaluations(evaluations: Mapping[str, Evaluation], out: Path) -> 
     """
     environment, ready = (await current_registry()).environment, []
     for name, evaluation in evaluations.items():
-        run = evaluation.plan_run()
-        context = context_from(run.settings)
-        rehearsed = await is_rehearsed(context, environment)
-        pins = await collect_pins(run.graph, context)
-        planned = PlannedRun(name, "", run.dataset, "", "", {})
-        ready.append(open_ready_run(planned, evaluation, out, pins, rehearsed=rehearsed))
+        planned = PlannedRun(name, "", evaluation.plan_run().dataset, "", "", {})
+        ready.append(_open_ready_run(planned, evaluation, out, await _check_models(evaluation, environment)))
     return tuple(ready)
