@@ -176,7 +176,7 @@ def export(
             write_log(source, into, words_by_post(source.run, alone, named, source.folder)) for source in runs
         )
     else:
-        from tribunal.eval.export.frames import write_frames
+        from tribunal.eval.export.results import write_frames
 
         written = write_frames(runs, into, "csv" if to is ExportFormat.CSV else "parquet", alone=alone, named=named)
     if as_json:

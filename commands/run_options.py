@@ -227,7 +227,7 @@ def print_totals(tally: RunTally, *, priced: bool) -> None:
 
 def parse_data(given: list[str], columns: Mapping[str, str] | None = None) -> Path | dict[str, Path]:
     """Return where the files are: one path, or one by each set's name. What a URL names is copied to this machine."""
-    from tribunal.eval.datasets.stored_data import fetch_data
+    from tribunal.eval.datasets.table_files import fetch_data
 
     def local(place: str) -> Path:
         return fetch_data(place, columns or {}, print_warning)

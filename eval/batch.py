@@ -170,7 +170,14 @@ def batch(
     output.check_output(place)
     in_parts = output.is_folder
     if in_parts:
-        _check_for_folder(str(output), options, settings)
+        if options.engine.name == "ray":
+            load_ray_engine()
+        for name, asked in (
+            ("retry", options.retry),
+            ("review", settings.get("review") or settings.get("review_rule")),
+        ):
+            if asked:
+                raise BadInput(f"{name}: can't be had with a folder as OUT ({output}); give a file")
     folder, copies = output.folder, output.folder / "input"
     graph_named(graph)
     context = context_from(dict(settings))
@@ -217,12 +224,3 @@ def batch(
 def _tell_written(output: BatchOutput, tally: RunTally, options: RunOptions, count: int) -> None:
     tally.preparing = f"writing {output.place.name}: {count:,} of {tally.total:,} rows"
     options.watch(tally)
-
-
-def _check_for_folder(out: str, options: RunOptions, settings: Mapping[str, Any]) -> None:
-    """Check that a folder can be the output."""
-    if options.engine.name == "ray":
-        load_ray_engine()
-    for name, asked in (("retry", options.retry), ("review", settings.get("review") or settings.get("review_rule"))):
-        if asked:
-            raise BadInput(f"{name}: can't be had with a folder as OUT ({out}); give a file")

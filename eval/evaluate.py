@@ -159,7 +159,11 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
     }  # fmt: skip
     data |= {name: given for name, given in beside.items() if given}
     held = describe_run(run.graph, data, sampling, run.repeats, plan, context)
-    held["protocol"] = _note_shortage(run, wanted.samples, len(plan))
+    held["protocol"] = run.note
+    whole = sum(run.sample.quotas.values()) if run.sample else 0
+    if run.note is not None and wanted.samples is None and len(plan) < whole:  # fewer posts than the paper took
+        departures = {**run.note["departures"], "samples": {"paper": whole, "run": len(plan)}}
+        held["protocol"] = {**run.note, "departures": departures}
     held["cluster"] = dataset.cluster
     if wanted.final_look is not None:
         held["final"] = wanted.final_look
@@ -168,14 +172,6 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
     if run.note is not None and dataset.extras:
         warnings = (f"extras: posts are shown with their {dataset.extras}, which the paper didn't show", *warnings)
     return PreparedRun(job, dataset, plan, held, warnings)
-
-
-def _note_shortage(run: ProtocolRun, samples: int | None, there: int) -> JSON | None:
-    """Return what run.json keeps of the protocol, with the departure that fewer posts are there than the paper took."""
-    whole = sum(run.sample.quotas.values()) if run.sample else there
-    if run.note is None or samples is not None or there >= whole:
-        return run.note
-    return {**run.note, "departures": {**run.note["departures"], "samples": {"paper": whole, "run": there}}}
 
 
 def tokens_by_post(folder: Path) -> dict[str, int]:

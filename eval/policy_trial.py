@@ -1,8 +1,9 @@
-"""Try a policy on posts that people have decided: which verdicts would change, and how."""
+"""Try a policy on posts that people have decided: the verdicts then, the verdicts now, and the decisions of people."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from tribunal.context import Context, context_from, refuse_unused_settings
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
-from tribunal.eval.measures.changes import compare_with_decisions
+from tribunal.eval.measures.rates import wilson_interval
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
@@ -24,7 +25,9 @@ from tribunal.plugins import names
 from tribunal.prompts.policy import load_policy as policy_named
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions
 from tribunal.runner.journal import RESULTS, read_line_starts, report_unwritten
+from tribunal.runner.results import read_full_line, read_results, read_run_file
 from tribunal.runner.tally import RunTally
+from tribunal.schema import JSON
 
 CHANGES = "changes.json"
 PAGES = {"changes.html": "changes.html.jinja", "changes.md": "changes.md.jinja"}
@@ -105,3 +108,108 @@ def try_policy(trial: PolicyTrial, options: RunOptions = AS_USUAL) -> RunTally:
                 write_whole(folder / name, render_template(template, found))
 
     return carry_out_run(job, folder, held, write, options, warnings=plan.warnings)
+
+
+_OF_CLAUSE = ("changed", "put_right", "put_wrong")
+_OF_CASES = ("policy", "policy_sha", "graph", "models")
+
+
+def compare_with_decisions(folder: Path) -> JSON:
+    """Count and list what changed, of the results so far.
+
+    A share is None of no posts; its interval is Wilson's, at 95 %. Verdicts are compared by category (`changed`) and by
+    whether they are hateful (`turned`); with people, by whether they are hateful. Posts without a verdict, then or now,
+    are in neither, and are counted. `by_clause` says which verdicts cited a clause then and now, and how many of those
+    that cite it changed category.
+
+    Args:
+        folder: of a run over what `tribunal review export` has written.
+
+    Raises:
+        BadInput: the folder is no run's.
+    """
+    run = read_run_file(folder)
+    then: Counter[tuple[str, ...]] = Counter()
+    outcomes: Counter[str] = Counter()
+    moves: Counter[tuple[str, str]] = Counter()
+    counts: Counter[str] = Counter()
+    by_clause: dict[str, Counter[str]] = {}
+    listed: list[JSON] = []
+    for offset, result in read_results(folder):
+        fields, decided = result.fields, result.outcome == "verdict"
+        then[tuple(str(fields.get(name) or "unknown") for name in _OF_CASES)] += 1
+        outcomes[result.outcome] += 1
+        counts["rehearsed"] += result.rehearsed
+        decided_then = fields.get("court_outcome") == "verdict"
+        counts["none_before"] += not decided_then
+        before = str(fields.get("court_category" if decided_then else "court_outcome") or "unknown")
+        now = str(result.category if decided else result.outcome)
+        people = result.gold is not None and result.gold.positive
+        was, is_now = str(fields.get("court_hateful")).casefold() == "true", bool(result.hateful)
+        effect: dict[str, int] = {}
+        if decided_then and decided and result.gold is not None:
+            effect = {
+                "both": 1,
+                "changed": fields.get("court_category") != result.category,
+                "turned": was != is_now,
+                "agreed_then": was == people,
+                "agrees_now": is_now == people,
+                "put_right": was != people == is_now,
+                "put_wrong": was == people != is_now,
+            }
+        counts.update(effect)
+        clauses_then = [each.strip() for each in str(fields.get("court_clause") or "").split(",") if each.strip()]
+        for clause in dict.fromkeys((*clauses_then, *result.clauses)):
+            counted = by_clause.setdefault(clause, Counter())
+            counted["then"] += clause in clauses_then
+            counted["now"] += clause in result.clauses
+            if before != now:
+                counted.update({name: effect.get(name, 0) for name in _OF_CLAUSE})
+        if before != now:
+            moves[before, now] += 1
+            whole = read_full_line(folder, offset)
+            listed.append(
+                {
+                    "case": result.post_id,
+                    "post_id": fields.get("post_id") or result.post_id,
+                    "from": before,
+                    "to": now,
+                    "clauses_then": clauses_then,
+                    "clauses_now": list(result.clauses),
+                    "people": fields.get("category"),
+                    "people_hateful": people,
+                    "hateful_then": was,
+                    "hateful_now": result.hateful,
+                    "agrees_now": decided and result.hateful == people,
+                    "policy_then": fields.get("policy"),
+                    "policy_sha_then": fields.get("policy_sha"),
+                    "explanation": whole.get("explanation"),
+                    "text": whole.get("text"),
+                }
+            )
+    compared = counts["both"]
+    shares: JSON = {}
+    for name in ("changed", "turned", "agreed_then", "agrees_now"):
+        share = counts[name] / compared if compared else None
+        interval = None if share is None else wilson_interval(share, compared)
+        shares[name] = {"count": counts[name], "of": compared, "share": share, "interval": interval}
+    return {
+        "policy": run.get("policy"),
+        "graph": run.get("graph"),
+        "posts": run.get("n"),
+        "results": sum(outcomes.values()),
+        "outcomes": dict(outcomes),
+        "rehearsed": counts["rehearsed"],
+        "no_verdict_then": counts["none_before"],
+        "compared": compared,
+        "then": [{**dict(zip(_OF_CASES, key, strict=True)), "posts": number} for key, number in then.most_common()],
+        **shares,
+        "put_right": counts["put_right"],
+        "put_wrong": counts["put_wrong"],
+        "moves": [{"from": old, "to": new, "posts": number} for (old, new), number in moves.most_common()],
+        "by_clause": [
+            {"clause": clause, **{name: counted[name] for name in ("then", "now", *_OF_CLAUSE)}}
+            for clause, counted in sorted(by_clause.items())
+        ],
+        "changes": listed,
+    }

@@ -7,19 +7,18 @@ The model is named `tribunal.eval.replay:PREDICT:FOLDER`. It answers the graph `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.predict_debates import RecordedDebate
 from tribunal.models.providers import Endpoint, Provider
+from tribunal.models.role import Question
 from tribunal.schema import JSON, Stance
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-    from tribunal.eval.datasets.predict_debates import RecordedDebate
-    from tribunal.models.role import Question
 
 # Which perspective gives the reference of which side; the recording has each side's reasons as one text.
 SIDE_BY_PERSPECTIVE: dict[str, Stance] = {"example-newsroom": "not_hate", "example-harm": "hate"}
@@ -46,12 +45,8 @@ def make_recorded_model(endpoint: Endpoint) -> BaseChatModel:
         raise BadInput(
             f"model: {endpoint.name}: {folder} holds no recorded debate; give the folder of 0.json, 1.json, …"
         )
-    return Rehearsal(parts=_recorded_parts(debates))
 
-
-def _recorded_parts(debates: Mapping[str, RecordedDebate]) -> dict[str, Callable[[Question], JSON | str]]:
-    """Return what plays each role, by the role's name."""
-
+    # What plays each role, by the role's name.
     def debate_on(question: Question) -> RecordedDebate:
         held = debates.get(question.post.id)
         if held is None or held.text != question.post.text:
@@ -73,7 +68,12 @@ def _recorded_parts(debates: Mapping[str, RecordedDebate]) -> dict[str, Callable
     def respond(side: Stance) -> Callable[[Question], JSON]:
         def answer(question: Question) -> JSON:
             said = debate_on(question).responses[side]
-            return {"argument": said, "stance": _stance_in_words(said)}
+            # The stance of a response, which the recording has in words alone.
+            begin = said[:80]
+            return {
+                "argument": said,
+                "stance": ("agree" if _AGREES.search(begin) and not _DISAGREES.search(begin) else "rebut"),
+            }
 
         return answer
 
@@ -83,18 +83,14 @@ def _recorded_parts(debates: Mapping[str, RecordedDebate]) -> dict[str, Callable
         return {"reason": held.reason, "label": held.label} if held.label else _UNREADABLE
 
     sides: tuple[Stance, ...] = ("not_hate", "hate")
-    return {
-        "perspective": take_stance,
-        **{f"debater.opening.{side}": open_debate(side) for side in sides},
-        **{f"debater.response.{side}": respond(side) for side in sides},
-        "judge.debate": judge,
-    }
-
-
-def _stance_in_words(said: str) -> Literal["agree", "rebut"]:
-    """Return the stance of a response, which the recording has in words alone."""
-    begin = said[:80]
-    return "agree" if _AGREES.search(begin) and not _DISAGREES.search(begin) else "rebut"
+    return Rehearsal(
+        parts={
+            "perspective": take_stance,
+            **{f"debater.opening.{side}": open_debate(side) for side in sides},
+            **{f"debater.response.{side}": respond(side) for side in sides},
+            "judge.debate": judge,
+        }
+    )
 
 
 PREDICT = Provider(name="recorded", make=make_recorded_model, sees_question=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
@@ -165,8 +165,8 @@ class EveryGraph(BaseModel):
             named |= {"scheme": "binary"}
             if "scheme" not in type(self).model_fields:
                 del named["scheme"]
-        policies: Mapping[str, str] = POLICIES
-        named["policy"] = named.get("policy") or policies.get(str(named.get("task", "hate")), "")
+        task: Any = str(named.get("task", "hate"))  # which validation is to refuse, if there is no such task
+        named["policy"] = named.get("policy") or POLICIES.get(task, "")
         for name, value in named.items():
             if name not in type(self).model_fields:
                 raise BadInput(self.explain_unknown(name, value))

@@ -14,8 +14,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from tribunal.eval.annotation.label_studio import AnnotatorLabels
-from tribunal.eval.annotation.sheet import SIDES, AnnotationHead, AnnotationPost, Side
+from tribunal.eval.annotation.label_studio import SIDES, AnnotationHead, AnnotationPost, AnnotatorLabels, Side
 from tribunal.eval.datasets.published import DIFFICULTY
 from tribunal.eval.measures.agreement import cohen_kappa, measure_agreement
 from tribunal.schema import JSON, Frozen

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tribunal.contents import keep_files_read
 from tribunal.errors import BadInput
-from tribunal.eval.annotation.label_studio import write_tasks
-from tribunal.eval.annotation.sheet import (
+from tribunal.eval.annotation.label_studio import (
     HEAD,
     IMAGES,
     POSTS,
@@ -19,9 +18,11 @@ from tribunal.eval.annotation.sheet import (
     AnnotationPost,
     CategoryOption,
     IntendedLabel,
+    write_tasks,
 )
 from tribunal.eval.datasets.sampling import SamplePlan
-from tribunal.eval.evaluate import Evaluation, PreparedRun, prepare_run
+from tribunal.eval.evaluate import Evaluation, prepare_run
+from tribunal.eval.report.page import output_folder
 from tribunal.exports.case_tables import copy_image
 from tribunal.exports.label_studio import LOCAL_FILES
 from tribunal.files import write_atomically, write_whole
@@ -61,27 +62,14 @@ def export_tasks(wanted: AnnotationRequest, out: Path) -> ExportReport:
         BadInput: the data, a setting or the folder is wrong.
     """
     prepared = prepare_run(wanted)
-    head = _make_head(wanted, prepared)
-    _check_begun_folder(out, head)
-    done = ExportReport(prepared.plan.warnings)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        done.tasks = write_tasks(out, head, _write_posts(out, prepared.plan, head, done), out / IMAGES)
-        write_whole(out / HEAD, head.model_dump_json(indent=2) + "\n")  # the last: where it is, all is
-    except OSError as error:
-        raise BadInput(f"out: {out}: can't be written: {error.strerror or error}; take another folder") from error
-    return done
-
-
-def _make_head(wanted: AnnotationRequest, whole: PreparedRun) -> AnnotationHead:
-    plan, context = whole.plan, whole.job.context
+    plan, context = prepared.plan, prepared.job.context
     in_force, scheme = load_policy(context.policy), decision_scheme(context)
     if plan.dataset.task != "hate" or in_force.task != "hate":
         name = plan.dataset.name
         raise BadInput(f"dataset: {name}: what is labelled here is hate speech; take a set and a policy of it")
-    return AnnotationHead(
+    head = AnnotationHead(
         **wanted.model_dump(include={"annotators", "inline", "prefix"}),
-        dataset={**whole.held["data"], **whole.held["sampling"]},
+        dataset={**prepared.held["data"], **prepared.held["sampling"]},
         policy=in_force.name,
         policy_sha=in_force.sha,
         scheme=scheme,
@@ -93,6 +81,12 @@ def _make_head(wanted: AnnotationRequest, whole: PreparedRun) -> AnnotationHead:
         pictured=any(sample.image for sample in plan),
         conversation=any(sample.earlier for sample in plan),
     )
+    _check_begun_folder(out, head)
+    done = ExportReport(prepared.plan.warnings)
+    with output_folder(out):
+        done.tasks = write_tasks(out, head, _write_posts(out, prepared.plan, head, done), out / IMAGES)
+        write_whole(out / HEAD, head.model_dump_json(indent=2) + "\n")  # the last: where it is, all is
+    return done
 
 
 def _check_begun_folder(out: Path, head: AnnotationHead) -> None:

@@ -18,8 +18,15 @@ from tribunal.eval.annotation.consensus import (
     measure_steps,
     settle_post,
 )
-from tribunal.eval.annotation.label_studio import AnnotatorLabels, LabelsByPost, read_labels, write_tasks
-from tribunal.eval.annotation.sheet import IMAGES, SIDES, AnnotationFolder
+from tribunal.eval.annotation.label_studio import (
+    IMAGES,
+    SIDES,
+    AnnotationFolder,
+    AnnotatorLabels,
+    LabelsByPost,
+    read_labels,
+    write_tasks,
+)
 from tribunal.exports.case_tables import copy_image
 from tribunal.exports.table_files import ColumnKind, TableWriter
 from tribunal.files import write_atomically

@@ -13,26 +13,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.eval.cascade.search import (
+from tribunal.eval.cascade.stages import (
     MOST,
     CascadePlan,
+    CascadeStage,
     PlanOutcome,
     rules_of_stage,
     stage_orders,
     try_order,
     walk_posts,
 )
+from tribunal.eval.measures.columns import Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
 from tribunal.eval.measures.risk_control import binomial_p_values, least_posts_needed
-
-if TYPE_CHECKING:
-    from tribunal.eval.cascade.stages import CascadeStage
-    from tribunal.eval.measures.columns import Floats, Ints
 
 OF_ALL, OF_MODELS = "all", "models"
 _STEP = 0.01  # by which share a plan is cheaper than the one that is tested before it, at least
@@ -112,7 +110,7 @@ class CascadePromise:
 
     def holds_on(self, tried: CascadePlan, stages: Sequence[CascadeStage], rows: Ints) -> bool:
         """Return whether a plan keeps the agreement on just these posts, which promises nothing of others."""
-        lost, counted = self.count_lost_in(walk_posts(tried, [stage.take_rows(rows) for stage in stages]))
+        lost, counted = self.count_lost_in(walk_posts(tried, stages, rows))
         return counted > 0 and lost <= (1 - self.agreement) * counted + _ROUNDING
 
 
@@ -198,7 +196,7 @@ def plans_to_test(
 
 def p_value_of_plan(tested: CascadePlan, stages: Sequence[CascadeStage], rows: Ints, promise: CascadePromise) -> float:
     """Return the p-value that a plan doesn't hold the promise, by independent posts."""
-    walked = walk_posts(tested, [stage.take_rows(rows) for stage in stages])
+    walked = walk_posts(tested, stages, rows)
     return float(promise.p_values(*_wrong_and_left(walked), len(rows))[0])
 
 
@@ -237,7 +235,7 @@ def _posts_needed(
     least = least_posts_needed(1 - promise.agreement, error)
     if surest is None:
         return PostsNeeded(2 * least, None, None)
-    lost, counted = promise.count_lost_in(walk_posts(surest, [stage.take_rows(rows) for stage in stages]))
+    lost, counted = promise.count_lost_in(walk_posts(surest, stages, rows))
     seen, share = lost / counted, counted / len(rows)
     likely = None
     if seen < 1 - promise.agreement:

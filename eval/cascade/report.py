@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.cascade.plan import CascadePromise, CascadeResult, find_plan, plans_to_test
-from tribunal.eval.cascade.search import ALL, CascadePlan, walk_posts
-from tribunal.eval.cascade.stages import SharedStages
+from tribunal.eval.cascade.stages import ALL, CascadePlan, SharedStages, walk_posts
+from tribunal.eval.measures.columns import Bools, Floats, Ints
 from tribunal.eval.measures.fit import first_of_each_cluster, shuffle_rows
-from tribunal.eval.measures.rates import rate_interval
+from tribunal.eval.measures.rates import mean_or_none, rate_interval
 from tribunal.eval.measures.risk_control import count_attempt, error_of_attempt, hash_rows
+from tribunal.schema import JSON
 from tribunal.threshold import counted_as
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Bools, Floats, Ints
-    from tribunal.schema import JSON
 
 PLANS = "plans.jsonl"
 PEOPLE = "a person"
@@ -43,7 +39,7 @@ class PricedPlans:
     def figures_of(self, shown: CascadePlan, rows: Ints, name: str | None = None) -> JSON:
         """Return the figures of a plan over these posts."""
         stages = [self.shared.stages[number].take_rows(rows) for number in shown.order]
-        walked = walk_posts(shown, [stage.take_rows(rows) for stage in self.shared.stages])
+        walked = walk_posts(shown, self.shared.stages, rows)
         left, accuracy, posts = ~walked.decided_posts, self.promise.person_accuracy, max(1, len(rows))
         right = walked.decided_posts & ~walked.wrong
         agreed = right + accuracy * left
@@ -60,7 +56,7 @@ class PricedPlans:
 
         def share_and_interval(name: str, hits: Floats | Bools, among: Bools) -> JSON:
             interval = rate_interval(np.bincount(cluster, hits * among), np.bincount(cluster, among))
-            return {name: float(hits[among].mean()) if among.any() else None, f"{name}_interval": interval}
+            return {name: mean_or_none(hits[among]), f"{name}_interval": interval}
 
         return {
             "name": name or " → ".join([*(stage.name for stage in stages), PEOPLE]),

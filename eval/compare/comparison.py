@@ -20,7 +20,7 @@ import numpy as np
 from tribunal.eval.compare.entries import Entries
 from tribunal.eval.compare.moderation_log import Decisions, ModerationLog, compare_with_log, read_decisions, read_log
 from tribunal.eval.compare.plan import ComparisonPlan
-from tribunal.eval.measures.clusters import Clusters, clusters_of
+from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, RunColumns, read_columns
 from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm, same_data
 from tribunal.eval.measures.costs import cost_of_asking
@@ -77,12 +77,29 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
     for name, each in columns.items():
         rows[name] |= _measure_verdicts(each, cluster)
         if name in runs:
-            rows[name] |= _measure_costs(each, prices, entries.seconds_per_case)
+            # What a post takes: calls, tokens, money, seconds, and the hours of reviewers.
+            cost, results = cost_of_asking(each.folder, each.ids, prices), max(1, each.row_count)
+            money = None if cost.money is None or prices is None else 1000 * float(cost.money.sum()) / results
+            to_people = float((~each.has_verdict | (each.uncertain == 1)).sum()) / results
+            rows[name] |= {
+                "calls": float(cost.calls.sum()) / results,
+                "tokens": float(cost.tokens.sum()) / results,
+                "money_per_1000": money,
+                "seconds": float(each.seconds.sum()) / results,
+                "to_people": to_people,
+                "hours_per_1000": to_people * 1000 * entries.seconds_per_case / 3600,
+            }
             rows[name]["prompts"] = plan.prompt_sets[name].dump() if name in plan.prompt_sets else None
         else:
             decisions = Decisions(read_decisions(plan.out / first_name), first_name)
             _add_removal(compared, name, plan.logs[name], decisions)
-    pairs = _compare_pairs(columns, clusters)
+    # The paired test of each two entries over gold-labelled posts; p_holm is corrected for their number.
+    pairs: list[JSON] = [
+        {"first": first, "second": second, "accuracy": compare_accuracy(one, other, clusters)}
+        for (first, one), (second, other) in combinations(columns.items(), 2)
+        if same_data(one, other)
+    ]
+    correct_by_holm([pair["accuracy"] for pair in pairs])
     _add_changes(rows, columns, pairs, set(plan.logs))
     best, like_it = _find_best({name: rows[name] for name in runs}, pairs)
     return {
@@ -190,32 +207,6 @@ def _measure_verdicts(columns: RunColumns, cluster: str | None) -> JSON:
     }
     posts = len(np.unique(columns.post[columns.outcome != OUTCOMES.index("pending")]))
     return {"posts": posts, "undecided": int((~columns.has_verdict).sum()), **rates}
-
-
-def _measure_costs(columns: RunColumns, prices: Prices | None, seconds_per_case: float) -> JSON:
-    """Return what a post takes: calls, tokens, money, seconds, and the hours of reviewers."""
-    cost, results = cost_of_asking(columns.folder, columns.ids, prices), max(1, columns.row_count)
-    money = None if cost.money is None or prices is None else 1000 * float(cost.money.sum()) / results
-    to_people = float((~columns.has_verdict | (columns.uncertain == 1)).sum()) / results
-    return {
-        "calls": float(cost.calls.sum()) / results,
-        "tokens": float(cost.tokens.sum()) / results,
-        "money_per_1000": money,
-        "seconds": float(columns.seconds.sum()) / results,
-        "to_people": to_people,
-        "hours_per_1000": to_people * 1000 * seconds_per_case / 3600,
-    }
-
-
-def _compare_pairs(columns: Mapping[str, RunColumns], clusters: Clusters) -> list[JSON]:
-    """Return the paired test of each two entries over gold-labelled posts; p_holm is corrected for their number."""
-    pairs: list[JSON] = [
-        {"first": first, "second": second, "accuracy": compare_accuracy(one, other, clusters)}
-        for (first, one), (second, other) in combinations(columns.items(), 2)
-        if same_data(one, other)
-    ]
-    correct_by_holm([pair["accuracy"] for pair in pairs])
-    return pairs
 
 
 def _add_changes(rows: JSON, columns: Mapping[str, RunColumns], pairs: Sequence[JSON], logs: set[str]) -> None:

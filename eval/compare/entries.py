@@ -10,10 +10,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import name_folder
-from tribunal.files import read_text
 from tribunal.schema import JSON, Frozen
-from tribunal.text import parse_toml
-from tribunal.validation import describe_validation_error
+from tribunal.validation import describe_validation_error, read_toml_model
 
 SHIPPED = "shipped"  # names the prompts that come with the project
 MOST_ENTRIES = 12
@@ -158,12 +156,7 @@ def read_entries(
 
 
 def _read_file(path: Path) -> Entries:
-    try:
-        file = Entries.model_validate(parse_toml(read_text(path)))
-    except ValidationError as error:
-        raise BadInput(f"setups: {path}: {describe_validation_error(error)}") from None
-    except (OSError, ValueError) as error:
-        raise BadInput(f"setups: {path}: can't be read: {error}; give a TOML file (docs/compare.md)") from error
+    file = read_toml_model(Entries, path, "setups")
     entries = {}
     for name, entry in file.entries.items():
         places: JSON = {} if entry.log is None else {"log": path.parent / entry.log.expanduser()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.eval.compare.entries import ComparedEntry, LogColumn
+from tribunal.eval.compare.entries import ComparedEntry
 from tribunal.eval.measures.removal import match_removal
 from tribunal.exports.finished_cases import finished_cases
 from tribunal.probability import estimate_probability
@@ -126,23 +126,38 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
         BadInput: it can't be read, lacks a column, or a cell is wrong.
     """
     path = entry.log or Path()
+    id_column, text_column, score_column, removed_column = (
+        entry.columns.get(role, role) for role in ("id", "text", "score", "removed")
+    )
+    removed_as = {value.casefold() for value in entry.removed_as}
     log, keys = ModerationLog(path, [], Counter()), set[str]()
-    for row in read_rows(path, "log", encoding=entry.columns.get("encoding", "utf-8"), strict=True):
-        post_id, text = (_cell_text(row, entry, role) for role in ("id", "text"))
+    for given in read_rows(path, "log", encoding=entry.columns.get("encoding", "utf-8"), strict=True):
+        row = _resolve_paths(given, (id_column, text_column, score_column, removed_column))
+        post_id, text = row.optional_text(id_column), row.optional_text(text_column)
+        listed = ", ".join(map(str, given.cells))
         if not post_id and not text:
             if row.number == 1:
-                id_column, text_column = (entry.columns.get(role, role) for role in ("id", "text"))
                 raise row.error(
                     f"has neither {id_column!r} nor {text_column!r}; name one with --log-column id=NAME or text=NAME; "
-                    f"it has {', '.join(map(str, row.cells))}"
+                    f"it has {listed}"
                 )
             log.left_out["neither id nor text"] += 1
             continue
-        score = _score(row, entry)
-        if entry.their_threshold is None:
-            removed = _is_removed(row, entry)
-        else:
+        score = row.number_of(score_column) if score_column in row.cells else None
+        removed: bool | None = None
+        if entry.their_threshold is not None:
+            if row.number == 1 and score_column not in row.cells:
+                row.text(score_column)  # raises, and lists the columns
             removed = None if score is None else score >= entry.their_threshold
+        elif row.number == 1 and removed_column not in row.cells:
+            raise row.error(
+                f"has no column {removed_column!r}, and no --their-threshold is given; name one with --log-column "
+                f"removed=NAME; it has {listed}"
+            )
+        elif removed_as:
+            removed = row.optional_text(removed_column).casefold() in removed_as
+        elif removed_column in row.cells:
+            removed = row.yes_or_no(removed_column, _REMOVED, _KEPT)
         key = post_id or _hash_text(text)
         if removed is None:
             log.left_out["not said whether removed" if entry.their_threshold is None else "no score"] += 1
@@ -191,42 +206,16 @@ def compare_with_log(log: ModerationLog, decisions: Decisions) -> tuple[JSON, li
     return report, differing
 
 
-def _resolve_cell(row: TableRow, column: str) -> TableRow:
-    """Return a row with a cell under the column's name, also where that is a path into an object."""
-    value: Any = row.cells.get(column)
-    if column not in row.cells and "." in column:
-        value = row.cells
-        for part in column.split("."):
+def _resolve_paths(row: TableRow, columns: Iterable[str]) -> TableRow:
+    """Return a row with a cell for each column that is a path into an object, such as `scores.TOXICITY.value`."""
+    found: dict[str, Any] = {}
+    for column in columns:
+        value: Any = row.cells
+        for part in column.split(".") if column not in row.cells and "." in column else ():
             value = value.get(part) if isinstance(value, Mapping) else None
-    return row if value is None else replace(row, cells={column: value})
-
-
-def _cell_text(row: TableRow, entry: ComparedEntry, role: LogColumn) -> str:
-    column = entry.columns.get(role, role)
-    return _resolve_cell(row, column).optional_text(column)
-
-
-def _score(row: TableRow, entry: ComparedEntry) -> float | None:
-    column = entry.columns.get("score", "score")
-    resolved = _resolve_cell(row, column)
-    if column in resolved.cells:
-        return resolved.number_of(column)
-    if entry.their_threshold is not None and row.number == 1:
-        resolved.text(column)  # raises, and lists the columns
-    return None
-
-
-def _is_removed(row: TableRow, entry: ComparedEntry) -> bool | None:
-    column = entry.columns.get("removed", "removed")
-    resolved = _resolve_cell(row, column)
-    if column not in resolved.cells and row.number == 1:
-        raise row.error(
-            f"has no column {column!r}, and no --their-threshold is given; name one with --log-column removed=NAME; it "
-            f"has {', '.join(map(str, row.cells))}"
-        )
-    if entry.removed_as:
-        return resolved.optional_text(column).casefold() in {value.casefold() for value in entry.removed_as}
-    return resolved.yes_or_no(column, _REMOVED, _KEPT) if column in resolved.cells else None
+        if value is not row.cells and value is not None:
+            found[column] = value
+    return replace(row, cells={**row.cells, **found}) if found else row
 
 
 def _hash_text(text: str) -> str:

@@ -1,23 +1,25 @@
-"""Plan a comparison: check every entry before the first call, and run those that are run."""
+"""Plan a comparison: check every entry and whether the posts are a test split before the first call, and run it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tribunal.contents import keep_files_read
 from tribunal.errors import BadInput
 from tribunal.eval.compare.entries import SHIPPED, Entries
-from tribunal.eval.compare.locked_split import find_test_split, list_tuning_notes
 from tribunal.eval.compare.moderation_log import ModerationLog, read_log
+from tribunal.eval.datasets import Dataset, DatasetPool
 from tribunal.eval.evaluate import CACHE, Evaluation, prepare_run, run_series
 from tribunal.eval.experiments.plan import ReadyRun, open_evaluations
 from tribunal.eval.runs.final_looks import count_look
 from tribunal.graphs import graph as load_graph
 from tribunal.prompts.sets import PromptSet, read_prompt_set
 from tribunal.runner.job import RunOptions
+from tribunal.runner.sample import Sample
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
 from tribunal.systems import system_of
@@ -144,3 +146,43 @@ def run_comparison(
         )
     evaluations = [(each.run.name, each.evaluation.model_copy(update={"final_look": look})) for each in plan.ready_runs]
     return run_series(evaluations, plan.out, options, announce)
+
+
+_TEST = re.compile(r"(?<![a-z])test", re.IGNORECASE)
+# Splits of published sets that are there to be tuned on, unless the papers report on them.
+_FOR_TUNING = frozenset(("train", "training", "dev", "val", "valid", "validation"))
+
+
+def find_test_split(dataset: Dataset | DatasetPool, posts: Iterable[Sample]) -> str | None:
+    """Return the name of the test split that posts are of, or None if prompts may be tuned on them.
+
+    A published set is a test but for its splits for tuning; the split that the papers report on, its default, is a test
+    whatever it is called. A table is one where the column that names a post's split says so, or, without such a column,
+    the name of its file.
+
+    Args:
+        dataset: the set.
+        posts: those that are taken of it.
+    """
+    parts = dataset.parts if isinstance(dataset, DatasetPool) else (dataset,)
+    for part in parts:
+        if part.mapped and part.spec.splits_by_column:
+            if (found := _split_of_table(part, posts)) is not None:
+                return found
+        elif part.split == part.spec.default or part.split.casefold() not in _FOR_TUNING:
+            return part.split
+    return None
+
+
+def list_tuning_notes(dataset: Dataset | DatasetPool) -> list[str]:
+    """Return what has to be known of prompts that are tuned on this data, a note for each set that has one."""
+    parts = dataset.parts if isinstance(dataset, DatasetPool) else (dataset,)
+    return [f"{part.name}: {part.spec.tuning_note}" for part in parts if part.spec.tuning_note]
+
+
+def _split_of_table(table: Dataset, posts: Iterable[Sample]) -> str | None:
+    column = table.columns.get("split", "split")
+    splits = {str(sample.fields[column]) for sample in posts if sample.fields.get(column)}
+    if splits:
+        return next((each for each in sorted(splits) if _TEST.search(each)), None)
+    return next((file.name for file in table.files if _TEST.search(file.stem)), None)

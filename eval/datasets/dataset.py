@@ -154,7 +154,10 @@ class DatasetSpec:
         for names in self.splits[wanted]:
             files = _existing_files(data, names)
             if not files:
-                others = self._name_other_splits(data)
+                there = [
+                    name for name, files in self.splits.items() if all(_existing_files(data, names) for names in files)
+                ]
+                others = f"; the folder has the split {' and '.join(there)}: name it" if there else ""
                 raise BadInput(f"data: {data}: has no {' or '.join(names)}; {self._describe_files(wanted)}{others}")
             found += files
         further = sorted(found[0].parent.glob(self.beside)) if self.beside else []
@@ -179,10 +182,6 @@ class DatasetSpec:
     def _describe_files(self, split: str) -> str:
         files = ", ".join(" or ".join(names) for names in self.splits[split]) or "one file"
         return f"{self.name} ({split}) is read from {files}, obtained from {self.obtain}"
-
-    def _name_other_splits(self, data: Path) -> str:
-        there = [name for name, files in self.splits.items() if all(_existing_files(data, names) for names in files)]
-        return f"; the folder has the split {' and '.join(there)}: name it" if there else ""
 
 
 def _existing_files(folder: Path, names: Names) -> list[Path]:
@@ -301,10 +300,6 @@ class Dataset:
         near = (given, self.files[0].parent, self.files[0].parent.parent)
         return next((folder for folder in near if (folder / self.spec.images).is_dir()), given)
 
-    def _image_references(self) -> Iterator[str]:
-        """Yield the images that the posts name."""
-        return (sample.image for sample in self.spec.read(self) if sample.image is not None)
-
     def _with_image(self, sample: Sample, reference: str) -> Sample | None:
         """Return the post with its image, or None if the image is missing and such posts are skipped."""
         if self.columns.get("image") == "":
@@ -336,7 +331,7 @@ class Dataset:
     def _missing_images_error(self) -> BadInput:
         missing: list[str] = []
         count = pointers = 0
-        for reference in self._image_references():
+        for reference in (sample.image for sample in self.spec.read(self) if sample.image is not None):
             path = None if self.is_remote(reference) else self.finder.find_file(reference)
             is_pointer = path is not None and is_lfs_pointer(path)
             count += 1

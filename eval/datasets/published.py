@@ -150,8 +150,14 @@ DIFFICULTY = {
 def _read_hvli(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
     names = [category.name for category in load_policy("h-vli").fine]
     for row in dataset.keyed_rows(dataset.files[0]):
-        text, image, final = (_category(row, column, names) for column in ("text_label", "image_label", "final_label"))
-        pattern = "".join(str(int(label > 0)) for label in (text, image, final))
+        labels = []
+        for column in ("text_label", "image_label", "final_label"):
+            value = row.text(column)
+            if value not in map(str, range(len(names))):
+                raise row.value_error(column, value, f"a category, 0 to {len(names) - 1}")
+            labels.append(int(value))
+        text, image, final = labels
+        pattern = "".join(str(int(label > 0)) for label in labels)
         yield Sample(
             id=str(row.number),
             text=row.text("tweet_text"),
@@ -168,20 +174,19 @@ def _read_hvli(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
         )
 
 
-def _category(row: TableRow, column: str, names: list[str]) -> int:
-    value = row.text(column)
-    if value not in {str(number) for number in range(len(names))}:
-        raise row.value_error(column, value, f"a category, 0 to {len(names) - 1}")
-    return int(value)
-
-
 # ------------------------------------------------------------------------------------------------------------ MMHS150K
 
 
 def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
     posts = dataset.keyed_rows(dataset.files[0])
     names = [category.name for category in load_policy("h-vli").fine]  # the set calls two of them otherwise
-    wanted = _read_ids(dataset.files[1]) if len(dataset.files) > 1 else None
+    wanted = None
+    for file in dataset.files[1:2]:
+        refuse_pointer(file)
+        try:
+            wanted = set(read_text(file).split())
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"file {file}: {error}") from error
     for row in posts:
         if wanted is not None and row.number not in wanted:
             continue
@@ -191,11 +196,17 @@ def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
         if not votes:
             dataset.skip("no label")
             continue
+        words = ""  # that OCR read in the image, a part of what its author posted
+        if dataset.extras:  # the set has a file for the images with text alone
+            file = dataset.files[0].parent / "img_txt" / f"{row.number}.json"
+            held = _read_object(file, "not the words of an image")
+            words = one_line(wellformed(cell_text(held.get("img_text"))))
+        text = (row.text("tweet_text"), words and f"Text in the image: {words}")
         common, count = Counter(votes).most_common(1)[0]
         hateful = 2 * sum(vote > 0 for vote in votes) > len(votes)
         yield Sample(
             id=str(row.number),
-            text=_add_image_words(row.text("tweet_text"), dataset, row.number),
+            text="\n\n".join(filter(None, text)),
             image=f"img_resized/{row.number}.jpg",
             language="en",
             gold=binary_label(hateful, "hate" if hateful else "not hate"),
@@ -205,16 +216,6 @@ def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
                 "split": dataset.split,
             },
         )
-
-
-def _add_image_words(text: str, dataset: Dataset, name: int | str) -> str:
-    """Return a tweet with the words that OCR read in its image, as a part of what its author posted."""
-    if not dataset.extras:
-        return text
-    file = dataset.files[0].parent / "img_txt" / f"{name}.json"
-    held = _read_object(file, "not the words of an image")  # the set has a file for the images with text alone
-    words = one_line(wellformed(cell_text(held.get("img_text"))))
-    return "\n\n".join(part for part in (text, words and f"Text in the image: {words}") if part)
 
 
 def _read_object(file: Path, otherwise: str) -> JSON:
@@ -227,14 +228,6 @@ def _read_object(file: Path, otherwise: str) -> JSON:
         refuse_pointer(file)
         raise BadInput(f"file {file}: {otherwise}: {error}") from error
     return held if isinstance(held, dict) else {}
-
-
-def _read_ids(file: Path) -> set[str]:
-    refuse_pointer(file)
-    try:
-        return set(read_text(file).split())
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"file {file}: {error}") from error
 
 
 # ----------------------------------------------------------------------------------------------------------------- GHC

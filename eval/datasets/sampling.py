@@ -15,17 +15,17 @@ import weakref
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool
 from tribunal.eval.datasets.dataset import PaperSample
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _IN_MEMORY = 32 * 1024 * 1024  # bytes of copied posts; more of them go to a temporary file
 _COPIED_AT_ONCE = 1_000  # posts of a choice that doesn't change whatever becomes of the files
@@ -58,6 +58,7 @@ class LabelMix(NamedTuple):
 NONE_LEFT_OUT = LabelMix({}, {})
 
 
+@dataclass(eq=False, repr=False)
 class SamplePlan:
     """Iterate over the chosen posts of a data set: all as they are read, or some, or in another order.
 
@@ -66,25 +67,19 @@ class SamplePlan:
     post.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset | DatasetPool,
-        count: int,
-        warnings: tuple[str, ...],
-        images: ImageCounts,
-        positions: np.ndarray | None = None,
-        order: np.ndarray | None = None,
-        labels: LabelMix = NONE_LEFT_OUT,
-    ) -> None:
-        """Choose posts by their positions in the set (None: all) and their order (None: the set's)."""
-        self.dataset, self.warnings, self.images, self.labels = dataset, warnings, images, labels
-        self._count, self._positions, self._order = count, positions, order
-        self._copies: IO[bytes] | None = None
-        self._ends = array("Q")
+    dataset: Dataset | DatasetPool
+    count: int
+    warnings: tuple[str, ...]
+    images: ImageCounts
+    positions: np.ndarray | None = None  # in the set; None: all
+    order: np.ndarray | None = None  # None: the set's
+    labels: LabelMix = NONE_LEFT_OUT
+    _copies: IO[bytes] | None = field(default=None, init=False)
+    _ends: array[int] = field(default_factory=lambda: array("Q"), init=False)
 
     def __len__(self) -> int:
         """Return how many posts were chosen."""
-        return self._count
+        return self.count
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield the chosen posts."""
@@ -93,11 +88,11 @@ class SamplePlan:
 
     def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
         """Yield the chosen posts that aren't done, each with its place; the others cost little."""
-        if self._positions is None and self._order is None:
+        if self.positions is None and self.order is None:
             yield from self.dataset.posts_left(is_done)
             return
         copies = self.copy_posts()
-        for place, at in enumerate(range(self._count) if self._order is None else self._order.tolist()):
+        for place, at in enumerate(range(self.count) if self.order is None else self.order.tolist()):
             if not is_done(place):
                 begin = self._ends[at - 1] if at else 0
                 copies.seek(begin)
@@ -109,7 +104,7 @@ class SamplePlan:
             return self._copies
         copies: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  # it goes with the plan
         weakref.finalize(self, copies.close)
-        wanted = None if self._positions is None else set(self._positions.tolist())
+        wanted = None if self.positions is None else set(self.positions.tolist())
         try:
             for position, post in enumerate(self.dataset):
                 if wanted is None or position in wanted:
@@ -120,7 +115,7 @@ class SamplePlan:
                 f"data set {self.dataset.name}: its posts can't be copied: {error}; make room for temporary files, or "
                 "take all posts in their order"
             ) from error
-        if len(self._ends) != self._count:
+        if len(self._ends) != self.count:
             raise BadInput(f"data set {self.dataset.name}: its files have changed since the posts were chosen")
         self._copies = copies
         return copies
@@ -133,8 +128,6 @@ class RankedPosts:
         self, dataset: Dataset | DatasetPool, seed: int, stratum: Callable[[Sample], str | None], shuffled: bool
     ) -> None:
         """Read the whole set once."""
-        import numpy as np
-
         self.dataset, self.seed, self._shuffled = dataset, seed, shuffled
         self.counts: Counter[str] = Counter()
         labels: Counter[str] = Counter()
@@ -168,8 +161,6 @@ class RankedPosts:
 
     def choose_quotas(self, quotas: Mapping[str, int], *, called: str = "samples", warning: str = "") -> SamplePlan:
         """Choose the lowest ranks of each stratum; raise `BadInput` if one has too few."""
-        import numpy as np
-
         if any(self.counts[name] < quota for name, quota in quotas.items()):
             wants = ", ".join(f"{quota:,} {name}" for name, quota in sorted(quotas.items()))
             raise BadInput(self._describe_shortage(called, wants, {*quotas, *self.counts}))
@@ -183,8 +174,6 @@ class RankedPosts:
 
         So the strata are as even as they can be, and fewer samples are among more. All too few are a `BadInput`.
         """
-        import numpy as np
-
         if samples > self.counts.total():
             raise BadInput(self._describe_shortage("samples", f"{samples:,}", set(self.counts)))
         inside = self._ordered_strata != _OUTSIDE
@@ -197,8 +186,6 @@ class RankedPosts:
 
     def _make_plan(self, positions: np.ndarray | None, warning: str = "") -> SamplePlan:
         """Return these posts, or all, in the requested order."""
-        import numpy as np
-
         taken = slice(None) if positions is None else positions
         ranks, images = self._ranks[taken], self._images[taken]
         left_out = sum(self._labels.left_out.values())

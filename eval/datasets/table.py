@@ -36,10 +36,19 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
     label = columns.get("label")
     if dataset.labels and label is None:
         raise BadInput(f"labels: there is no label column in {dataset.files[0]}; name it in columns")
-    mapped, in_split = _LabelMap(dataset.labels), _SplitFilter(dataset, columns.get("split"))
+    split = None if dataset.split in dataset.spec.splits else dataset.split.casefold()
+    split_column = columns.get("split")
+    if split is not None and split_column is None:
+        raise BadInput(
+            f"split: {dataset.split!r}: {dataset.source_name} has no column called split; name it with --columns "
+            "split=NAME, or leave the split out"
+        )
+    mapped, splits = _LabelMap(dataset.labels), set[str]()
     for row in rows:
-        if not in_split.holds_row(row):
-            continue
+        if split is not None:
+            splits.add(row.optional_text(split_column))
+            if row.optional_text(split_column).casefold() != split:
+                continue
         gold = None
         if label is not None:
             value = row.optional_text(label)
@@ -48,32 +57,9 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
                 continue
             gold = mapped.gold_of_row(row, label, value)
         yield sample_of(row, columns, earlier_posts(row, columns.get("earlier")), gold)
-    in_split.check_found()
-
-
-class _SplitFilter:
-    """Take the rows of the split that was asked for, by the column that names each row's; all if none was."""
-
-    def __init__(self, dataset: Dataset, column: str | None) -> None:
-        self._wanted = None if dataset.split in dataset.spec.splits else dataset.split
-        self._column, self._place, self._others = column, dataset.source_name, set[str]()
-        if self._wanted is not None and column is None:
-            raise BadInput(
-                f"split: {self._wanted!r}: {self._place} has no column called split; name it with --columns "
-                "split=NAME, or leave the split out"
-            )
-
-    def holds_row(self, row: TableRow) -> bool:
-        if self._wanted is None or self._column is None:
-            return True
-        named = row.optional_text(self._column)
-        self._others.add(named)
-        return named.casefold() == self._wanted.casefold()
-
-    def check_found(self) -> None:
-        if self._wanted is not None and self._wanted.casefold() not in {each.casefold() for each in self._others}:
-            there = ", ".join(sorted(filter(None, self._others))[:_NAMED]) or "none"
-            raise BadInput(f"split: {self._wanted!r}: no row of {self._place} is of it (there are {there})")
+    if split is not None and split not in {each.casefold() for each in splits}:
+        there = ", ".join(sorted(filter(None, splits))[:_NAMED]) or "none"
+        raise BadInput(f"split: {dataset.split!r}: no row of {dataset.source_name} is of it (there are {there})")
 
 
 def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...], gold: Gold | None = None) -> Sample:

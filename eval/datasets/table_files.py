@@ -1,21 +1,29 @@
-"""Find the files of a table: one file, or a folder of them, local or in an object store."""
+"""Find the files of a table, local or in an object store, and copy data sets and images from a store to this machine.
+
+The address is the operator's own, so any host may be asked. The rows of a table come from a stranger: only an image
+beneath the table's folder is fetched, in the same store.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.locations import Location, Unreachable, fetch
-from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile
+from tribunal.eval.datasets.image_files import candidate_paths
+from tribunal.locations import Location, Unreachable, fetch, is_url, parse_location
+from tribunal.models.image import MAX_BYTES
+from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, read_rows
 from tribunal.text import wellformed
 
 if TYPE_CHECKING:
@@ -25,8 +33,8 @@ if TYPE_CHECKING:
 # What is read of a folder. A text file there may be anything.
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet")
 _EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_AT_A_TIME = 8  # files that are copied
-LARGE = 100 * 1024 * 1024  # bytes, for which one waits
+_AT_A_TIME, _CHUNK = 8, 1_000  # files that are copied, and images that are looked through, together
+_LARGE = 100 * 1024 * 1024  # bytes, for which one waits
 
 
 class TableFiles(NamedTuple):
@@ -105,9 +113,7 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
     """Copy the tables of a store to this machine, and return them in the order of their paths in it."""
     from pyarrow.fs import FileType
 
-    found = place.file_info()
-    if found.type == FileType.NotFound:
-        raise BadInput(f"data: {place}: no such file or folder, or no such bucket")
+    found = _existing_file(place)
     if found.type == FileType.File:
         chosen: dict[tuple[str, ...], FileInfo] = {(): found}
     else:
@@ -117,9 +123,7 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
             for parts, each in sorted(paths.items())
             if parts and not any(map(_is_hidden, parts)) and _is_table(parts[-1])
         }
-    size = sum(each.size or 0 for each in chosen.values())
-    if size > LARGE:
-        tell(f"copying {len(chosen):,} files, {size / 1024**2:,.0f} MB, from {place} to {copies}")
+    _announce_copies(place, copies, list(chosen.values()), tell)
     places = [place.beneath(each.path) if parts else place for parts, each in chosen.items()]
     # Not by its own name, which may be any text.
     hashes = [hashlib.sha256(each.path.encode("utf-8", "replace")).hexdigest()[:24] for each in places]
@@ -129,6 +133,22 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
         TableFile(path, each.shown, _partition_cells(parts))
         for path, each, parts in zip(copied, places, chosen, strict=True)
     )
+
+
+def _existing_file(place: Location) -> FileInfo:
+    """Look a place of a store up; refuse one that isn't there."""
+    from pyarrow.fs import FileType
+
+    found = place.file_info()
+    if found.type == FileType.NotFound:
+        raise BadInput(f"data: {place}: no such file or folder, or no such bucket")
+    return found
+
+
+def _announce_copies(place: Location, copies: Path, files: Sequence[FileInfo], tell: Callable[[str], None]) -> None:
+    size = sum(each.size or 0 for each in files)
+    if size > _LARGE:
+        tell(f"copying {len(files):,} files, {size / 1024**2:,.0f} MB, from {place} to {copies}")
 
 
 def _is_hidden(name: str) -> bool:
@@ -180,3 +200,86 @@ def remove_copies(copies: Path) -> None:
     """Remove what `find_table_files` copied, once nothing reads it any more."""
     with suppress(OSError):
         shutil.rmtree(copies)
+
+
+def fetch_data(url: str, columns: Mapping[str, str], tell: Callable[[str], None] = lambda line: None) -> Path:
+    """Return the copy of a data set's file or folder; a path of this machine is returned as it is.
+
+    Of a folder every file is copied, images too; of a table the images that its rows name. A copy lies in the data
+    folder by its URL, and is used again where the store's file has its size and its time.
+
+    Args:
+        url: the file or folder.
+        columns: which column of a table is what; that of the images is called `image` unless it is named.
+        tell: is told before much is copied.
+
+    Raises:
+        BadInput: there is no such file or folder, the store can't be used, or there is no room.
+    """
+    if not is_url(url):
+        return Path(url)
+    place = parse_location(url)
+    if place.local_path is not None:
+        return place.local_path
+    from pyarrow.fs import FileType
+
+    copies = data_folder() / "datasets" / hashlib.sha256(place.shown.encode("utf-8", "replace")).hexdigest()[:12]
+    found = _existing_file(place)
+    if found.type == FileType.File:
+        [table] = copy_files([(place, found, copies / _checked_parts(place.name)[-1])])
+        file = TableFile(table)
+        if file.suffix in KINDS:
+            column = columns.get("image", "image")
+            encoding = columns.get("encoding", "utf-8")
+            rows = read_rows(file, f"data: {place}", encoding=encoding, strict=True, ragged=True)
+            copy_images(place.parent, (row.optional_text(column) for row in rows), copies)
+        return table
+    files = list(place.files())
+    _announce_copies(place, copies, files, tell)
+    copy_files(
+        [
+            (place.beneath(each.path), each, copies.joinpath(*_checked_parts(each.path.removeprefix(place.path))))
+            for each in files
+        ]
+    )
+    return copies
+
+
+def copy_images(folder: Location, references: Iterable[str], copies: Path) -> None:
+    """Copy the images that rows name, beneath the table's folder in its store; leave out what isn't there.
+
+    Args:
+        folder: where their paths begin.
+        references: what the rows say.
+        copies: where the copies' paths begin.
+
+    Raises:
+        BadInput: the store can't be used, or there is no room.
+    """
+    from pyarrow.fs import FileType
+
+    given_up, named = Event(), iter(references)
+
+    def copy_image(reference: str) -> None:
+        for parts in filter(_is_portable, candidate_paths(reference)):
+            place = folder.beneath("/".join((folder.path, *parts)).lstrip("/"))
+            found = place.file_info()
+            if found.type == FileType.File and (found.size or 0) <= MAX_BYTES:
+                copy_file(place, found, copies.joinpath(*parts), given_up)
+                return
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        while chunk := list(islice(named, _CHUNK)):
+            list(pool.map(copy_image, set(chunk)))
+
+
+def _is_portable(parts: tuple[str, ...]) -> bool:
+    """Return whether a path stays in its folder on every system."""
+    return bool(parts) and ".." not in parts and not any(set(part) & {":", "\\", "\0"} for part in parts)
+
+
+def _checked_parts(path: str) -> tuple[str, ...]:
+    parts = PurePosixPath(path.lstrip("/")).parts
+    if not _is_portable(parts):
+        raise BadInput(f"data: {path}: is no name that a file of this machine can have")
+    return parts

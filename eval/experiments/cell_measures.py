@@ -1,23 +1,22 @@
-"""Measure a cell of a paper's table from a run's results: its value, its interval, and the number of posts."""
+"""Measure a cell of a paper's table from a run's results, print it as the paper does, and compare the two."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import clusters_of
-from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES
+from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.metrics import DIFFICULTIES, PATTERNS
-from tribunal.eval.measures.rates import rate_interval
+from tribunal.eval.measures.rates import as_pair, divide, share_interval
 from tribunal.eval.measures.scores import MEASURES, confusion_tables
+from tribunal.eval.protocols.protocol import NumberFormat
+from tribunal.schema import JSON
 from tribunal.text import suggest_name
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.bootstrap import Interval
-    from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns
-    from tribunal.schema import JSON
 
 _SAYS = {"hate": 1, "not_hate": 0}
 _SCORES = ("precision", "recall", "f1")
@@ -106,9 +105,8 @@ def _measure_rate(columns: RunColumns, hits: Bools, rows: Bools, why: str) -> Ce
     if not rows.any():
         return CellMeasure(None, why=why)
     passes = [float(hits[rows & (columns.repeat == each)].mean()) for each in np.unique(columns.repeat[rows])]
-    of = clusters_of(columns).of_post[columns.post[rows]]
-    found = rate_interval(*(np.bincount(of, weights=each, minlength=1) for each in (hits[rows], np.ones(len(of)))))
-    return CellMeasure(float(np.mean(passes)), (found[0], found[1]) if found else None, _count_posts(columns, rows))
+    found = share_interval(clusters_of(columns).of_post[columns.post[rows]], hits[rows])
+    return CellMeasure(float(np.mean(passes)), as_pair(found), _count_posts(columns, rows))
 
 
 def _interval_of_side(side: str, score: str, columns: RunColumns, metrics: JSON) -> Interval:
@@ -137,7 +135,11 @@ def interval_of_difference(name: str, first: RunColumns, second: RunColumns) -> 
         first: the run that is compared.
         second: the run that it is compared with; of its posts, those that `first` holds.
     """
-    statistic = {"overall.f1": lambda sums: _overall_of_sums(sums)["f1"], "refusal_rate": _rate_of_sums}.get(name)
+    statistics: dict[str, Callable[[Floats], Floats]] = {
+        "overall.f1": lambda sums: _overall_of_sums(sums)["f1"],
+        "refusal_rate": lambda sums: divide(sums[..., 0], sums[..., 1]),
+    }
+    statistic = statistics.get(name)
     if statistic is None:
         return None
     of_post = clusters_of(first).of_post
@@ -152,7 +154,7 @@ def interval_of_difference(name: str, first: RunColumns, second: RunColumns) -> 
         return {name: statistic(sums[..., :width]) - statistic(sums[..., width:])}
 
     found = bca_intervals(ClusterKinds.from_values(both[both.any(axis=1)]), measure_sums)[name]
-    return (found[0], found[1]) if found else None
+    return as_pair(found)
 
 
 def _cluster_sums(name: str, columns: RunColumns, of_post: Ints) -> Ints:
@@ -172,12 +174,6 @@ def _cluster_sums(name: str, columns: RunColumns, of_post: Ints) -> Ints:
     return tables[..., :2].reshape(clusters, 4)
 
 
-def _rate_of_sums(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Floats = sums[..., 0] / sums[..., 1]
-    return shares
-
-
 def _overall_of_sums(sums: Floats) -> dict[str, Floats]:
     """Return the mean over both classes of precision, recall and F1, of sums as `_cluster_sums` gives them."""
     right, gold, called = (
@@ -185,8 +181,7 @@ def _overall_of_sums(sums: Floats) -> dict[str, Floats]:
         sums[..., [0, 2]] + sums[..., [1, 3]],
         sums[..., [0, 1]] + sums[..., [2, 3]],
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = {"precision": right / called, "recall": right / gold, "f1": 2 * right / (gold + called)}
+    shares = {"precision": divide(right, called), "recall": divide(right, gold), "f1": divide(2 * right, gold + called)}
     return {name: np.nan_to_num(each).mean(axis=-1) for name, each in shares.items()}
 
 
@@ -198,9 +193,53 @@ def _measure_difficulty(kind: str, difficulty: str, columns: RunColumns, metrics
 
 
 def _cell_measure(value: float | None, ends: Interval, n: int, why: str = "") -> CellMeasure:
-    interval = (ends[0], ends[1]) if ends and value is not None else None
-    return CellMeasure(value, interval, n, "" if value is not None else why or "not defined: no post was decided")
+    if value is None:
+        return CellMeasure(None, None, n, why or "not defined: no post was decided")
+    return CellMeasure(value, as_pair(ends), n)
 
 
 def _count_posts(columns: RunColumns, rows: Bools) -> int:
     return len(np.unique(columns.post[rows]))
+
+
+# A number, in brackets or with what stands in brackets beside it: 75.31, (+8.3), 0.747 (±0.003), 22%.
+_FIGURE = re.compile(r"\(?([-+]?\d+(?:\.(\d+))?)%?\)?(?: \(±?\d+(?:\.\d+)?\))?")
+
+
+def compare_with_paper(form: NumberFormat, printed: str, value: float, interval: Sequence[float] | None) -> JSON:
+    """Return the fields of a cell that compare its value with what a paper prints; none if that is no number.
+
+    `in_interval` says whether the interval holds the paper's figure, taken for any value that is printed so; None if
+    there is no interval.
+    """
+    found = _FIGURE.fullmatch(printed)
+    if found is None:
+        return {}
+    paper, rounding = float(found[1]) / _unit_of(form), 0.5 * 10.0 ** -len(found[2] or "") / _unit_of(form)
+    return {
+        "paper_value": paper,
+        "difference": value - paper,
+        "difference_printed": format_as_printed(form, value - paper, signed=True),
+        "in_interval": interval and interval[0] - rounding <= paper <= interval[1] + rounding,
+    }
+
+
+def is_figure(printed: str) -> bool:
+    """Return whether a paper's table prints a number here."""
+    return _FIGURE.fullmatch(printed) is not None
+
+
+def _unit_of(form: NumberFormat) -> int:
+    return 100 if form.startswith("00") else 1
+
+
+def format_as_printed(form: NumberFormat, value: float, *, signed: bool = False) -> str:
+    """Format a value as its paper prints such: as percentage or fraction of so many decimals, a count as it is."""
+    sign = "+" if signed else ""
+    decimals = len(form.rstrip("%").partition(".")[2])
+    shown = f"{_unit_of(form) * value:{sign}.{decimals}f}"
+    if form == "0" and value != round(value):
+        shown = f"{value:{sign}.1f}"  # a mean over repeats
+    if not float(shown):
+        shown = shown.lstrip("+-")
+    return shown + ("%" if form.endswith("%") else "")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from tribunal.eval.experiments.experiment import RunKey
 from tribunal.eval.measures.clusters import clusters_of
-from tribunal.eval.measures.comparison import TESTED, compare_accuracy, compare_macro_f1, pair_right_shares, same_data
-from tribunal.eval.measures.rates import holm_correction
-
-if TYPE_CHECKING:
-    from tribunal.eval.experiments.experiment import RunKey
-    from tribunal.eval.measures.columns import RunColumns
+from tribunal.eval.measures.columns import RunColumns
+from tribunal.eval.measures.comparison import (
+    TESTED,
+    compare_accuracy,
+    compare_macro_f1,
+    correct_by_holm,
+    pair_right_shares,
+    same_data,
+)
+from tribunal.schema import JSON
 
 ALPHA = 0.05
 
@@ -58,57 +63,47 @@ def compare_conditions(runs: Mapping[RunKey, RunColumns], measures: Collection[s
         measures: which the table shows. Of those, accuracy and macro-F1 are tested; if it shows neither, accuracy.
     """
     tested = [name for name in TESTED if name in measures] or [TESTED[0]]
-    pairs = list(_pairs_of_conditions(runs)) or list(_pairs_of_models(runs))
-    found = [each for pair in pairs for each in _test_pair(runs, *pair, tested)]
-    corrected: dict[int, PairedTest] = {}
+    pairs = list(_comparable_pairs(runs, "model")) or list(_comparable_pairs(runs, "condition"))
+    tests = [each for pair in pairs for each in _test_pair(runs, *pair, tested)]
     for name in tested:
-        places = [at for at, each in enumerate(found) if each.measure == name]
-        for at, p in zip(places, holm_correction([found[at].p for at in places]), strict=True):
-            corrected[at] = replace(found[at], p_holm=p)
-    return tuple(corrected[at] for at in range(len(found)))
+        correct_by_holm([each for each in tests if each["measure"] == name])
+    return tuple(PairedTest(**each) for each in tests)
 
 
-def _pairs_of_conditions(runs: Mapping[RunKey, RunColumns]) -> Iterator[tuple[RunKey, RunKey]]:
+def _comparable_pairs(
+    runs: Mapping[RunKey, RunColumns], same: Literal["model", "condition"]
+) -> Iterator[tuple[RunKey, RunKey]]:
+    """Yield the pairs of different runs over the same posts, in one scheme, of the same model or condition."""
     for first, second in combinations(runs, 2):
-        if (first.dataset, first.model) == (second.dataset, second.model) and _can_be_paired(runs[first], runs[second]):
+        one, other = runs[first], runs[second]
+        alike = first.dataset == second.dataset and getattr(first, same) == getattr(second, same)
+        if alike and one.folder != other.folder and one.scheme == other.scheme and same_data(one, other):
             yield first, second
-
-
-def _pairs_of_models(runs: Mapping[RunKey, RunColumns]) -> Iterator[tuple[RunKey, RunKey]]:
-    for first, second in combinations(runs, 2):
-        same = (first.dataset, first.condition) == (second.dataset, second.condition)
-        if same and _can_be_paired(runs[first], runs[second]):
-            yield first, second
-
-
-def _can_be_paired(first: RunColumns, second: RunColumns) -> bool:
-    """Return whether two runs are different ones, of one scheme, over the same posts."""
-    return first.folder != second.folder and first.scheme == second.scheme and same_data(first, second)
 
 
 def _test_pair(
     runs: Mapping[RunKey, RunColumns], first: RunKey, second: RunKey, measures: Collection[str]
-) -> Iterator[PairedTest]:
+) -> Iterator[JSON]:
     one, other = runs[first], runs[second]
     clusters = clusters_of(one)
     shared = pair_right_shares(one, other, clusters)
-    compare_by = {"accuracy": compare_accuracy, "macro_f1": compare_macro_f1}
-    by: Literal["condition", "model"] = "model" if first.condition == second.condition else "condition"
+    by = "model" if first.condition == second.condition else "condition"
     for name in measures:
-        found = compare_by[name](one, other, clusters)
-        low, high = found["interval"] or (None, None)
-        yield PairedTest(
-            dataset=first.dataset,
-            by=by,
-            same=first.condition if by == "model" else first.model,
-            first=getattr(first, by),
-            second=getattr(second, by),
-            measure=name,
-            first_value=found["first"],
-            second_value=found["second"],
-            difference=found["difference"],
-            low=low,
-            high=high,
-            n=len(shared[1]) if shared else 0,
-            p=found["p"],
-        )
+        compare = compare_accuracy if name == "accuracy" else compare_macro_f1
+        compared = compare(one, other, clusters)
+        low, high = compared["interval"] or (None, None)
+        yield {
+            "dataset": first.dataset,
+            "by": by,
+            "same": first.condition if by == "model" else first.model,
+            "first": getattr(first, by),
+            "second": getattr(second, by),
+            "measure": name,
+            "first_value": compared["first"],
+            "second_value": compared["second"],
+            "difference": compared["difference"],
+            "low": low,
+            "high": high,
+            "n": len(shared[1]) if shared else 0,
+            "p": compared["p"],
+        }

@@ -281,7 +281,7 @@ def costs_as_json(rest: LoadRange | None, pace: CallPace, prices: Prices | None)
         "calls": sorted(round(each) for each in calls),
         "shared_calls": sorted(round(_count(load, "shared")) for load in rest),
         "tokens": sorted(round(_count(load, "prompt", "completion")) for load in rest),
-        "money": sorted(round(_cost_in_money(load, prices), 6) for load in rest) if prices is not None else None,
+        "money": None if prices is None else sorted(round(_cost_in_money(load, prices), 6) for load in rest),
         "unpriced": sorted(asked - prices.root.keys()) if prices is not None else [],
         "seconds": sorted(round(pace.seconds_for(each)) for each in calls),
     }

@@ -130,8 +130,17 @@ class Experiment:
         Raises:
             BadInput: models are named that no row or seat has a place for.
         """
+        models = self.models
         if not any(row.model for row in self.shape.rows):
-            self._check_models()
+            if len(models.own) > 1:
+                raise BadInput(
+                    f"model: {', '.join(models.own)}: {self.name} compares no models; give one, and a folder for each"
+                )
+            if models.own and models.paper and self.protocol.models:
+                raise BadInput(
+                    f"model: {models.own[0]}: {self.name} compares no models, so that --paper-models leaves it no "
+                    "seat; leave one of the two out"
+                )
         found: dict[str, PlannedRun] = {}
         for key in self.run_keys():
             with suppress(MissingCell):
@@ -154,19 +163,6 @@ class Experiment:
                 for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over)))
             )
         )
-
-    def _check_models(self) -> None:
-        """Check what is asked of a table that compares no models."""
-        models = self.models
-        if len(models.own) > 1:
-            raise BadInput(
-                f"model: {', '.join(models.own)}: {self.name} compares no models; give one, and a folder for each"
-            )
-        if models.own and models.paper and self.protocol.models:
-            raise BadInput(
-                f"model: {models.own[0]}: {self.name} compares no models, so that --paper-models leaves it no seat; "
-                "leave one of the two out"
-            )
 
     def measured_rows(self) -> Iterator[tuple[PaperRow, str]]:
         """Yield the measured rows, each with its model: the paper's, or one of the user's in its place."""

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tribunal.context import Context
 from tribunal.models.providers import Provider
+from tribunal.models.role import Question
 from tribunal.nodes.antihate.roles import MOST_QUERIES, MOST_URLS
 from tribunal.nodes.rehearsal.model import PARTS, Part, Rehearsal
 from tribunal.retrievers.web.archive import Archive, StoredPage, page_id, text_hash
 from tribunal.schema import JSON
-
-if TYPE_CHECKING:
-    from tribunal.models.role import Question
 
 RouteLength = Literal["SHORTEST", "LONGEST"]
 ROUTE_LENGTHS: tuple[RouteLength, ...] = ("SHORTEST", "LONGEST")

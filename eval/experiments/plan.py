@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.contents import keep_files_read
-from tribunal.context import Context, context_from
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
 from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
@@ -75,9 +75,24 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
     folders = data_folders(experiment, shared.data)
     every = experiment.planned_runs(single_datasets(experiment))
     here = [run for run in every if is_at_hand(run.dataset, folders)]
-    gaps = {run.name: _missing_data(run.dataset, folders) for run in every if run not in here}
-    evaluations = [_evaluation_of_run(shared, out, run, folders) for run in here]
-    ready, refused = asyncio.run(_ready_runs(list(zip(here, evaluations, strict=True)), out))
+    gaps = {}
+    for run in every:
+        if run not in here:
+            missing = [part for part in run.dataset.split("+") if part not in folders]
+            options = " ".join(f"--data {name}=FOLDER" for name in missing)
+            gaps[run.name] = f"set not at hand: {' and '.join(missing)} ({options})"
+    wanted = []
+    for run in here:
+        parts = run.dataset.split("+")
+        update = {
+            "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
+            "dataset": run.dataset,
+            "settings": {"cache": str(out / CACHE), **shared.settings, **run.settings},
+            "protocol": run.protocol,
+            "paper_models": run.paper_models,
+        }
+        wanted.append((run, shared.model_copy(update=update)))
+    ready, refused = asyncio.run(_ready_runs(wanted, out))
     for name, why in refused.items():
         gaps[name] = f"{'model not at hand' if ': no key; ' in why else 'not run'}: {why}"
     if not ready:
@@ -89,58 +104,46 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
 async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> tuple[list[ReadyRun], dict[str, str]]:
     """Return the runs whose models, perspectives and settings are at hand; and by name, why the others can't be had."""
     environment = (await current_registry()).environment
-    fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, JSON, bool]](), dict[str, str](), list[JSON]()
+    fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, _CheckedModels]](), dict[str, str](), list[JSON]()
     for run, wanted in runs:
         try:
             evaluation, unused = await fit_to_graph(wanted, run.settings, environment)
-            followed = evaluation.plan_run()
-            context = context_from(followed.settings)
-            pinned = await collect_pins(followed.graph, context)
+            checked = await _check_models(evaluation, environment)
         except BadInput as error:
             refused[run.name] = str(error)
             continue
         left_out.append(unused)
-        fitting.append((run, evaluation, pinned, await is_rehearsed(context, environment)))
+        fitting.append((run, evaluation, checked))
     refuse_if_none_uses(left_out)
-    return [open_ready_run(*each[:2], out, each[2], rehearsed=each[3]) for each in fitting], refused
+    return [_open_ready_run(run, evaluation, out, checked) for run, evaluation, checked in fitting], refused
 
 
-async def is_rehearsed(context: Context, environment: Mapping[str, str]) -> bool:
-    """Return whether only the rehearsal's rules answer in a run; raise `BadInput` if a model of it is wrong."""
+class _CheckedModels(NamedTuple):
+    """The pins of a run (`collect_pins`), and whether only the rehearsal's rules answer in it."""
+
+    pins: JSON
+    rehearsed: bool
+
+
+async def _check_models(evaluation: Evaluation, environment: Mapping[str, str]) -> _CheckedModels:
+    """Check the models of a run; raise `BadInput` if one is wrong."""
+    run = evaluation.plan_run()
+    context = context_from(run.settings)
     asked = check_models(await apply_line_up(context, afresh=True), environment)
-    return {str(model) for model in asked} == {REHEARSAL}
+    return _CheckedModels(await collect_pins(run.graph, context), {str(model) for model in asked} == {REHEARSAL})
 
 
-def open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, pins: JSON, *, rehearsed: bool) -> ReadyRun:
+def _open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, checked: _CheckedModels) -> ReadyRun:
     """Return a run that can begin in its folder within `out`, or go on there.
-
-    Args:
-        run: the run.
-        evaluation: what it evaluates.
-        out: the folder that holds those of the runs.
-        pins: as `collect_pins`.
-        rehearsed: whether only the rehearsal's rules answer.
 
     Raises:
         BadInput: its folder holds another run; or as `prepare_run`.
     """
     folder, prepared = out / run.name, prepare_run(evaluation)
     if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
-        check_unchanged(begun, {**prepared.held, **pins}, folder)
+        check_unchanged(begun, {**prepared.held, **checked.pins}, folder)
     done = sum(1 for _ in read_line_starts(folder / RESULTS))
-    return ReadyRun(run, evaluation, prepared.job, done, rehearsed)
-
-
-def _evaluation_of_run(shared: Evaluation, out: Path, run: PlannedRun, folders: Mapping[str, Path]) -> Evaluation:
-    parts = run.dataset.split("+")
-    own = {
-        "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
-        "dataset": run.dataset,
-        "settings": {"cache": str(out / CACHE), **shared.settings, **run.settings},
-        "protocol": run.protocol,
-        "paper_models": run.paper_models,
-    }
-    return shared.model_copy(update=own)
+    return ReadyRun(run, evaluation, prepared.job, done, checked.rehearsed)
 
 
 # ------------------------------------------------------------------------------------------------------------ data sets
@@ -176,11 +179,6 @@ def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dic
     if len(placeless) == 1:
         return {**own, placeless[0]: data}
     raise BadInput(f"data: {data}: holds no folder called {' or '.join(sets)}; give {request}, as many as you have")
-
-
-def _missing_data(dataset: str, folders: Mapping[str, Path]) -> str:
-    missing = [part for part in dataset.split("+") if part not in folders]
-    return f"set not at hand: {' and '.join(missing)} ({' '.join(f'--data {name}=FOLDER' for name in missing)})"
 
 
 class ExperimentProgress(NamedTuple):
@@ -261,10 +259,6 @@ async def open_evaluations(evaluations: Mapping[str, Evaluation], out: Path) -> 
     """
     environment, ready = (await current_registry()).environment, []
     for name, evaluation in evaluations.items():
-        run = evaluation.plan_run()
-        context = context_from(run.settings)
-        rehearsed = await is_rehearsed(context, environment)
-        pins = await collect_pins(run.graph, context)
-        planned = PlannedRun(name, "", run.dataset, "", "", {})
-        ready.append(open_ready_run(planned, evaluation, out, pins, rehearsed=rehearsed))
+        planned = PlannedRun(name, "", evaluation.plan_run().dataset, "", "", {})
+        ready.append(_open_ready_run(planned, evaluation, out, await _check_models(evaluation, environment)))
     return tuple(ready)

@@ -14,10 +14,9 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS
 from tribunal.eval.experiments.table import TABLE, ExperimentRow, ExperimentTable
-from tribunal.eval.report.page import render_template
+from tribunal.eval.report.page import output_folder, render_template
 from tribunal.files import write_whole
 from tribunal.schema import JSON
 
@@ -50,8 +49,8 @@ def _align_tables(markdown: str) -> str:
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         for at, row in enumerate(rows):
             filled = [
-                _fill_rule(cell, width)
-                if at == 1
+                cell.removesuffix(":").ljust(width - cell.endswith(":"), "-") + ":" * cell.endswith(":")
+                if at == 1  # the rule under the heads; a colon at its end stays there
                 else " " * (width - cell_len(cell)) + cell
                 if rule.endswith(":")
                 else cell + " " * (width - cell_len(cell))
@@ -61,11 +60,6 @@ def _align_tables(markdown: str) -> str:
     return "\n".join(written) + "\n"
 
 
-def _fill_rule(rule: str, width: int) -> str:
-    """Return the rule under a head, as wide as its column; a colon at its end stays there."""
-    return rule.removesuffix(":").ljust(width - rule.endswith(":"), "-") + ":" * rule.endswith(":")
-
-
 def write_table(table: ExperimentTable, folder: Path) -> list[Path]:
     """Write a table as table.md, table.html, table.csv, table.tex and table.json into a folder; return where they are.
 
@@ -73,12 +67,9 @@ def write_table(table: ExperimentTable, folder: Path) -> list[Path]:
         BadInput: they can't be written.
     """
     texts = render_table(table)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with output_folder(folder):
         for name, text in texts.items():
             write_whole(folder / name, text)
-    except OSError as error:
-        raise BadInput(f"out: {folder}: {error.strerror}; give a folder that can be written") from error
     return [folder / name for name in texts]
 
 
@@ -122,7 +113,8 @@ def _table_as_csv(table: ExperimentTable) -> str:
 def _template_values(table: ExperimentTable) -> JSON:
     """Return the table as its page and its Markdown take it. A gap is said once, under a letter."""
     gaps = list(dict.fromkeys(cell.gap for line in table.lines for cell in line.cells if cell.gap))
-    letters = dict(zip(gaps, _note_letters(), strict=False))
+    names = ("".join(each) for length in count(1) for each in product(ascii_lowercase, repeat=length))  # a, …, z, aa, …
+    letters = dict(zip(gaps, names, strict=False))
     rows = [row for line in table.lines for row in _template_rows(line, letters)]
     used = {letter for row in rows if not row["alone"] for _, letter in row["cells"]}
     return {
@@ -164,9 +156,3 @@ def _template_rows(line: ExperimentRow, letters: Mapping[str, str]) -> Iterator[
 
 def _join_words(words: Iterable[str]) -> str:
     return " · ".join(filter(None, words))
-
-
-def _note_letters() -> Iterator[str]:
-    """Yield a, b, … z, aa, ab, …."""
-    for length in count(1):
-        yield from map("".join, product(ascii_lowercase, repeat=length))

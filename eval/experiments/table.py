@@ -5,27 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
+from tribunal.eval.experiments.cell_measures import (
+    CellMeasure,
+    compare_with_paper,
+    format_as_printed,
+    interval_of_difference,
+    measure_cell,
+)
 from tribunal.eval.experiments.condition_tests import PairedTest, compare_conditions
 from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell, RunKey
-from tribunal.eval.experiments.paper_figures import compare_with_paper, format_as_printed
-from tribunal.eval.measures.columns import count_failures_as_wrong
+from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.measures.scores import MEASURES
 from tribunal.eval.protocols.following import describe_departures
-from tribunal.eval.protocols.protocol import MODEL
+from tribunal.eval.protocols.protocol import MODEL, PaperRow, TableColumn
 from tribunal.eval.report.overview import left_out_in_words, missing_images_warning
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.protocols.protocol import PaperRow, TableColumn
-    from tribunal.schema import JSON
+from tribunal.schema import JSON
 
 EXPERIMENT = "experiment.json"  # in the folder of an experiment's runs: which table it is of, and who was asked
 TABLE = "table.json"
@@ -159,27 +160,24 @@ def name_runs(experiment: Experiment) -> dict[RunKey, str | MissingCell]:
     return names
 
 
+@dataclass
 class _TableReader:
     """Read the cells of an experiment; each run is measured once, and one that stands for several too."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        runs: Mapping[str, RunColumns | None],
-        gaps: Mapping[str, str],
-        names: Mapping[RunKey, str | MissingCell],
-    ) -> None:
-        self._of, self._runs, self._gaps, self._names = experiment, runs, gaps, names
-        self.runs_read: dict[str, tuple[RunColumns, JSON]] = {}  # failures are left out
-        self._as_paper: dict[str, tuple[RunColumns, JSON]] = {}
-        self._measured: dict[Path, JSON] = {}
-        self._shown: dict[RunKey, None] = {}  # runs whose verdicts a cell measures
-        self._measures: set[str] = set()
+    experiment: Experiment
+    runs: Mapping[str, RunColumns | None]
+    gaps: Mapping[str, str]
+    names: Mapping[RunKey, str | MissingCell]
+    runs_read: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)  # failures are left out
+    as_paper: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)
+    measured: dict[Path, JSON] = field(default_factory=dict)
+    shown: dict[RunKey, None] = field(default_factory=dict)  # runs whose verdicts a cell measures
+    measures: set[str] = field(default_factory=set)
 
     def table_rows(self) -> Iterator[ExperimentRow]:
         """Yield the paper's rows in its order; a row of the user's model after those that it is compared with."""
-        shape, compared = self._of.shape, bool(self._of.models.row_models)
-        own = [(row, model) for row, model in self._of.measured_rows() if row.model and compared]
+        shape, compared = self.experiment.shape, bool(self.experiment.models.row_models)
+        own = [(row, model) for row, model in self.experiment.measured_rows() if row.model and compared]
         for block, rows in groupby(shape.rows, _block_label):
             for row in rows:
                 figures = shape.figures_of(row)
@@ -202,16 +200,16 @@ class _TableReader:
         """Yield what has to be known of the runs that were read, each thing once, with the names of its runs."""
         by_warning: dict[str, list[str]] = {}
         for name, (columns, metrics) in self.runs_read.items():
-            for warning in run_warnings(columns, metrics, wrong=self._of.protocol.failures_are_wrong):
+            for warning in run_warnings(columns, metrics, wrong=self.experiment.protocol.failures_are_wrong):
                 by_warning.setdefault(warning, []).append(name)
         for warning, names in by_warning.items():
             yield warning if len(names) == len(self.runs_read) else f"{warning} ({', '.join(names)})"
 
     def _table_cell(self, row: PaperRow, column: TableColumn, model: str, printed: str) -> ExperimentCell:
-        cell = self._of.cell_at(row, column)
+        cell = self.experiment.cell_at(row, column)
         if cell is None:
             return ExperimentCell(paper=printed, gap=row.not_run)
-        shape = self._of.shape
+        shape = self.experiment.shape
         form, beside = row.form or column.form or shape.form, shape.beside if row.beside is None else row.beside
         try:
             found = self._cell_value(cell, cell.measure, model)
@@ -222,100 +220,85 @@ class _TableReader:
         value, (low, high) = found.value, found.interval or (None, None)
         if value is None:
             return ExperimentCell(paper=printed, gap=found.why, n=found.n, source=cell, model=model)
-        self._note_runs(cell, model)
-        measured = format_as_printed(form, value, signed=bool(cell.over))
+        kind = cell.measure.partition(":")[0]
+        if kind in MEASURES or "." in kind:  # of the runs' verdicts
+            self.measures.add(kind)
+            for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over))):
+                self.shown[RunKey(condition, dataset, model)] = None
+
+        def printed_like_paper(figure: float) -> str:
+            return format_as_printed(form, figure, signed=bool(cell.over))
+
+        measured = printed_like_paper(value)
         if extra is not None:
             measured = f"{measured} ({'±' if beside == 'sd' else ''}{format_as_printed(form, extra)})"
-        ends = [format_as_printed(form, end, signed=bool(cell.over)) for end in found.interval or ()]
-        ours = None if left_out is None or left_out == value else left_out
-        printed_ours = "" if ours is None else format_as_printed(form, ours, signed=bool(cell.over))
-        against = compare_with_paper(form, printed, value, found.interval)
+        ours = None if left_out == value else left_out
         return ExperimentCell(
             paper=printed,
             measured=measured,
-            span=" to ".join(ends),
+            span=" to ".join(map(printed_like_paper, found.interval or ())),
             value=value,
             low=low,
             high=high,
             beside=extra,
             left_out=ours,
-            left_out_printed=printed_ours,
+            left_out_printed="" if ours is None else printed_like_paper(ours),
             n=found.n,
-            paper_value=against and against.paper,
-            difference=against and against.difference,
-            difference_printed=format_as_printed(form, against.difference, signed=True) if against else "",
-            in_interval=against and against.in_interval,
             source=cell,
             model=model,
+            **compare_with_paper(form, printed, value, found.interval),
         )
-
-    def _note_runs(self, cell: CellSource, model: str) -> None:
-        """Note the runs of a cell, and its measure, if that is one of their verdicts."""
-        measure = cell.measure.partition(":")[0]
-        if measure in MEASURES or "." in measure:
-            self._measures.add(measure)
-            for dataset in cell.datasets:
-                for condition in filter(None, (cell.condition, cell.over)):
-                    self._shown[RunKey(condition, dataset, model)] = None
 
     def paired_tests(self) -> tuple[PairedTest, ...]:
         """Return the paired tests of the runs whose verdicts the cells measure, once these are read."""
-        columns = {key: self._read_run(*key, as_paper=True)[0] for key in self._shown}
-        return compare_conditions(columns, self._measures)
+        columns = {key: self._read_run(*key, as_paper=True)[0] for key in self.shown}
+        return compare_conditions(columns, self.measures)
 
     def _cell_value(self, cell: CellSource, measure: str, model: str, *, as_paper: bool = True) -> CellMeasure:
         """Return the measure of a cell: of one run, the mean of several, or the difference of two.
 
         `as_paper` counts failures as the paper's evaluator does; else they are left out.
         """
-        found = self._mean_over_datasets(cell.condition, cell.datasets, measure, model, as_paper=as_paper)
-        if not cell.over:
+        sides = [
+            [self._read_run(condition, dataset, model, as_paper=as_paper) for dataset in cell.datasets]
+            for condition in filter(None, (cell.condition, cell.over))
+        ]
+        found, *others = [_mean_of_runs(measure, runs) for runs in sides]
+        if not others:
             return found
-        other = self._mean_over_datasets(cell.over, cell.datasets, measure, model, as_paper=as_paper)
+        [other] = others
         if found.value is None or other.value is None:
             return other if other.value is None else found
-        ends = None
-        if len(cell.datasets) == 1:
-            runs = (
-                self._read_run(condition, cell.datasets[0], model, as_paper=as_paper)
-                for condition in (cell.condition, cell.over)
-            )
-            ends = interval_of_difference(measure, *(columns for columns, _ in runs))
+        (first, _), (second, _) = (runs[0] for runs in sides)
+        ends = interval_of_difference(measure, first, second) if len(cell.datasets) == 1 else None
         return CellMeasure(found.value - other.value, ends, min(found.n, other.n))
-
-    def _mean_over_datasets(
-        self, condition: str, datasets: tuple[str, ...], measure: str, model: str, *, as_paper: bool
-    ) -> CellMeasure:
-        found = [
-            measure_cell(measure, *self._read_run(condition, dataset, model, as_paper=as_paper)) for dataset in datasets
-        ]
-        values = [each.value for each in found if each.value is not None]
-        if len(values) < len(found):
-            return next(each for each in found if each.value is None)
-        if len(found) == 1:
-            return found[0]
-        return CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
 
     def _read_run(self, condition: str, dataset: str, model: str, *, as_paper: bool) -> tuple[RunColumns, JSON]:
         """Return the run that was planned so, and its measures; raise `MissingCell` if it can't be read."""
-        name = self._names[RunKey(condition, dataset, model)]
+        name = self.names[RunKey(condition, dataset, model)]
         if isinstance(name, MissingCell):
             raise name
         if name not in self.runs_read:
-            columns = self._runs.get(name)
+            columns = self.runs.get(name)
             if columns is None:
-                raise MissingCell(self._gaps.get(name, f"not run: {name}"))
-            _check_run(columns)
-            if columns.folder not in self._measured:
-                self._measured[columns.folder] = measure_columns(columns)
-            self.runs_read[name] = columns, self._measured[columns.folder]
+                raise MissingCell(self.gaps.get(name, f"not run: {name}"))
+            whole = columns.row_count if columns.planned_count is None else columns.planned_count
+            if columns.row_count < whole or not columns.row_count:
+                raise MissingCell(f"run unfinished: {columns.row_count:,} of {whole:,}")
+            if columns.rehearsed:
+                raise MissingCell(REHEARSED)
+            if columns.images.named and not columns.images.shown:
+                raise MissingCell(NO_IMAGES)
+            if columns.folder not in self.measured:
+                self.measured[columns.folder] = measure_columns(columns)
+            self.runs_read[name] = columns, self.measured[columns.folder]
         columns, metrics = self.runs_read[name]
-        if not (as_paper and self._of.protocol.failures_are_wrong and metrics["failures"]):
+        if not (as_paper and self.experiment.protocol.failures_are_wrong and metrics["failures"]):
             return columns, metrics
-        if name not in self._as_paper:
+        if name not in self.as_paper:
             as_wrong = count_failures_as_wrong(columns)
-            self._as_paper[name] = as_wrong, measure_columns(as_wrong)
-        return self._as_paper[name]
+            self.as_paper[name] = as_wrong, measure_columns(as_wrong)
+        return self.as_paper[name]
 
 
 def _block_label(row: PaperRow) -> str:
@@ -323,16 +306,13 @@ def _block_label(row: PaperRow) -> str:
     return "" if MODEL in row.labels[0] else row.labels[0]
 
 
-def _check_run(columns: RunColumns) -> None:
-    """Raise `MissingCell` if nothing can be read of a run."""
-    chosen, repeats = columns.run.get("n"), columns.run.get("repeats", 1)
-    whole = chosen * repeats if isinstance(chosen, int) and isinstance(repeats, int) else columns.row_count
-    if columns.row_count < whole or not columns.row_count:
-        raise MissingCell(f"run unfinished: {columns.row_count:,} of {whole:,}")
-    if columns.rehearsed:
-        raise MissingCell(REHEARSED)
-    if columns.images.named and not columns.images.shown:
-        raise MissingCell(NO_IMAGES)
+def _mean_of_runs(measure: str, runs: Sequence[tuple[RunColumns, JSON]]) -> CellMeasure:
+    """Return a measure of one run, or the mean over several; of these the first that has none."""
+    found = [measure_cell(measure, *run) for run in runs]
+    values = [each.value for each in found if each.value is not None]
+    if len(values) < len(found):
+        return next(each for each in found if each.value is None)
+    return found[0] if len(found) == 1 else CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
 
 
 def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Iterator[str]:

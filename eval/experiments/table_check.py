@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, find_dataset
-from tribunal.eval.experiments.cell_measures import find_measure_fault
+from tribunal.eval.experiments.cell_measures import find_measure_fault, is_figure
 from tribunal.eval.experiments.experiment import Experiment
-from tribunal.eval.experiments.paper_figures import read_figure
 from tribunal.eval.protocols.protocol import Protocol, uses_setting
 from tribunal.graphs import graph
 from tribunal.schema import JSON
@@ -116,7 +115,7 @@ def _check_rows(experiment: Experiment) -> None:
         _check_measure(f"{place}.measure", row.measure)
         _check_measure(f"{place}.beside", row.beside or "")
         for printed in row.paper:
-            if printed not in ("", "-") and read_figure(shape.form, printed) is None:
+            if printed not in ("", "-") and not is_figure(printed):
                 raise BadInput(f"{place}.paper: {printed!r}: is no figure; give a number, or nothing for none")
         if not row.not_run and all(experiment.cell_at(row, column) is None for column in shape.columns):
             raise BadInput(

@@ -43,17 +43,16 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from tribunal.calls import DEMO_NOTICE, REHEARSED, Call
 from tribunal.cases.trial_table import spoken_turn
-from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SHUFFLED
 from tribunal.eval.export.posts_of_run import WordsOf
 from tribunal.eval.export.results import ExportedResult, ExportedRun, post_row, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
-from tribunal.eval.measures.scores import score_rows
+from tribunal.eval.measures.scores import MEASURES, score_rows
+from tribunal.eval.report.page import output_folder
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 
 AT_ONCE = 1_000  # samples that are held in memory; Inspect looks through all of these for each one more
-_MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
 
 
 class _RunSummary:
@@ -85,32 +84,50 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int
     Raises:
         BadInput: the run's results are broken, or the file can't be written.
     """
-    seen = _summarise_run(source)
+    seen = _RunSummary()
+    for exported in read_exported(source, lambda _: None):
+        seen.samples += 1
+        seen.rehearsed += exported.is_rehearsed
+        calls = exported.calls
+        for call in calls:
+            seen.seats.setdefault(call.seat, Counter())[call.model] += 1
+        for model, usage in usage_of(calls, source.prices).items():
+            seen.usage[model] = seen.usage[model] + usage if model in seen.usage else usage
     spec = _eval_spec(source, seen)
     when = re.sub(r"[^\dT+-]", "-", spec.created)
     task = re.sub(r"[^\w.+-]+", "-", spec.task, flags=re.ASCII)
     path = out / f"{when}_{task[:80]}_{spec.task_id}.eval"
     made = (sample_of(each, source.prices, spec.eval_id) for each in read_exported(source, words))
+    # The measures that `tribunal report` gives, over verdicts, and how many results have none.
+    columns = read_columns(source.folder)
+    measured = score_rows(columns)
+    decided = int(columns.is_decided.sum())
+    outcomes = {outcome: columns.count_outcome(outcome) for outcome in OUTCOMES}
+    results = EvalResults(
+        total_samples=seen.samples if columns.planned_count is None else columns.planned_count,
+        completed_samples=seen.samples - outcomes["failure"] - outcomes["pending"],
+        scores=[
+            _eval_score("correct", {name: measured.get(name) for name in MEASURES}, decided, seen.samples - decided),
+            _eval_score("outcome", outcomes, seen.samples, 0),
+        ],
+        metadata={"scheme": columns.scheme, "rehearsed": seen.rehearsed},
+    )
     log = EvalLog(
         eval=spec,
         status="success" if source.run.get("finished") else "cancelled",
         plan=EvalPlan(steps=[EvalPlanStep(solver=spec.solver or "", params=spec.solver_args or {})]),
-        results=_eval_results(source, seen),
+        results=results,
         stats=EvalStats(
             started_at=spec.created, completed_at=str(source.run.get("finished") or ""), model_usage=seen.usage
         ),
     )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=out, prefix=".") as folder:
-            draft = Path(folder) / path.name
-            if seen.samples <= AT_ONCE:
-                write_eval_log(log.model_copy(update={"samples": list(made)}), draft)
-            else:
-                asyncio.run(_write_in_pieces(log, made, draft))
-            draft.replace(path)
-    except OSError as error:
-        raise BadInput(f"out: {out}: can't be written: {error.strerror or error}; take another folder") from error
+    with output_folder(out), TemporaryDirectory(dir=out, prefix=".") as folder:
+        draft = Path(folder) / path.name
+        if seen.samples <= AT_ONCE:
+            write_eval_log(log.model_copy(update={"samples": list(made)}), draft)
+        else:
+            asyncio.run(_write_in_pieces(log, made, draft))
+        draft.replace(path)
     return path, seen.samples
 
 
@@ -126,19 +143,6 @@ async def _write_in_pieces(log: EvalLog, samples: Iterator[EvalSample], path: Pa
     await recorder.log_finish(log.eval, log.status, log.stats, log.results, None, header_only=True)
 
 
-def _summarise_run(source: ExportedRun) -> _RunSummary:
-    seen = _RunSummary()
-    for exported in read_exported(source, lambda _: None):
-        seen.samples += 1
-        seen.rehearsed += exported.is_rehearsed
-        calls = exported.calls
-        for call in calls:
-            seen.seats.setdefault(call.seat, Counter())[call.model] += 1
-        for model, usage in usage_of(calls, source.prices).items():
-            seen.usage[model] = seen.usage[model] + usage if model in seen.usage else usage
-    return seen
-
-
 def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
     run = source.run
     graph, dataset = str(run.get("graph")), str(run.get("dataset"))
@@ -148,6 +152,7 @@ def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
     by_rules = seen.rehearsed > 0
     task = f"REHEARSAL: {graph} on {dataset}" if by_rules else f"{graph} on {dataset}"
     said = f"{seen.rehearsed:,} of {seen.samples:,} results are no moderation and no measure: {REHEARSED}"
+    git = environment.get("git")
     return EvalSpec(
         eval_id=own,
         run_id=own,
@@ -168,33 +173,9 @@ def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
             seat: ModelConfig(model=models.most_common(1)[0][0]) for seat, models in sorted(seen.seats.items()) if seat
         },
         config=EvalConfig(epochs=run.get("repeats") or 1, limit=sampling.get("samples")),
-        revision=_revision_of(environment),
+        revision=EvalRevision(type="git", origin="", commit=git["commit"], dirty=not git["clean"]) if git else None,
         packages={"tribunal": str(run.get("tribunal")), **(environment.get("packages") or {})},
         metadata={"run": source.name, "run.json": run, **({"rehearsed": said} if by_rules else {})},
-    )
-
-
-def _revision_of(environment: JSON) -> EvalRevision | None:
-    """Return the checkout that a run was made in, or None if it was made in none."""
-    git = environment.get("git")
-    return EvalRevision(type="git", origin="", commit=git["commit"], dirty=not git["clean"]) if git else None
-
-
-def _eval_results(source: ExportedRun, seen: _RunSummary) -> EvalResults:
-    """Return the measures that `tribunal report` gives, over verdicts, and how many results have none."""
-    columns = read_columns(source.folder)
-    measured = score_rows(columns)
-    decided = int(columns.is_decided.sum())
-    outcomes = {outcome: columns.count_outcome(outcome) for outcome in OUTCOMES}
-    whole = source.run.get("n"), source.run.get("repeats", 1)
-    return EvalResults(
-        total_samples=whole[0] * whole[1] if all(isinstance(each, int) for each in whole) else seen.samples,
-        completed_samples=seen.samples - outcomes["failure"] - outcomes["pending"],
-        scores=[
-            _eval_score("correct", {name: measured.get(name) for name in _MEASURES}, decided, seen.samples - decided),
-            _eval_score("outcome", outcomes, seen.samples, 0),
-        ],
-        metadata={"scheme": columns.scheme, "rehearsed": seen.rehearsed},
     )
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import PLUS, find_dataset, open_datasets
-
-if TYPE_CHECKING:
-    from tribunal.eval.datasets import DatasetPool
-    from tribunal.eval.datasets.dataset import Dataset
-    from tribunal.schema import JSON
+from tribunal.eval.datasets import PLUS, DatasetPool, find_dataset, open_datasets
+from tribunal.eval.datasets.dataset import Dataset
+from tribunal.schema import JSON
 
 
 class PostWords(NamedTuple):

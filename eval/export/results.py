@@ -1,26 +1,32 @@
-"""The results of runs as they are exported, one at a time, and the rows that each gives in every table.
+"""The results of runs as flat tables, Parquet or CSV: read one at a time, each with its rows in every table.
 
 `columns.toml` declares the columns of every table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
 from tribunal.calls import Call, was_rehearsed
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.errors import BadInput
-from tribunal.eval.export.posts_of_run import PostWords, WordsOf
+from tribunal.eval.export.posts_of_run import PostWords, WordsOf, words_by_post
+from tribunal.eval.report.page import output_folder
+from tribunal.eval.runs.tables import escape_formula
+from tribunal.exports.table_files import ColumnKind, TableWriter
+from tribunal.files import write_atomically
 from tribunal.runner.journal import RESULTS, parse_result
 from tribunal.runner.prices import Prices, prices_of_run
-from tribunal.runner.results import Result, read_lines, read_run_file
+from tribunal.runner.results import Result, read_lines, read_results, read_run_file
 from tribunal.schema import JSON, Turn
 from tribunal.text import parse_toml
 from tribunal.validation import describe_validation_error
@@ -46,31 +52,6 @@ def export_tables() -> dict[str, tuple[ExportColumn, ...]]:
         table: tuple(ExportColumn(name, kind, says) for name, (kind, says) in (key | columns).items())
         for table, columns in declared.items()
     }
-
-
-def schema_in_markdown() -> str:
-    """Return every table with its columns, as docs/export.md holds them; a column of several tables stands once."""
-    tables = export_tables()
-    places = {
-        column: [name for name, columns in tables.items() if column in columns]
-        for columns in tables.values()
-        for column in columns
-    }
-    rows = [
-        f"{_as_row(column)} {'all' if len(names) == len(tables) else ', '.join(names)} |"
-        for column, names in places.items()
-        if len(names) > 1
-    ]
-    head = "### In several tables\n\n| column | type | what stands in it | tables |\n|---|---|---|---|\n"
-    parts = [head + "\n".join(rows) + "\n"]
-    for name, columns in tables.items():
-        own = "\n".join(_as_row(column) for column in columns if len(places[column]) == 1)
-        parts.append(f"### {name}\n\n| column | type | what stands in it |\n|---|---|---|\n{own}\n")
-    return "\n".join(parts)
-
-
-def _as_row(column: ExportColumn) -> str:
-    return f"| `{column.name}` | {column.kind} | {column.says} |"
 
 
 _PROSECUTION = ("press", "withdraw")
@@ -240,3 +221,93 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
             where = f"{source.folder / RESULTS}: line {number}"
             raise BadInput(f"{where}: {describe_validation_error(error)}; remove the line") from error
         yield exported
+
+
+Form = Literal["parquet", "csv"]
+_KINDS: dict[Kind, ColumnKind] = {"text": "text", "whole": "integer", "number": "number", "yes/no": "flag"}
+_MOST_FIELDS = 200
+
+
+def write_frames(
+    runs: Sequence[ExportedRun],
+    out: Path,
+    form: Form,
+    *,
+    alone: Path | None,
+    named: Mapping[str, Path],
+) -> dict[Path, int]:
+    """Write a file for each table, whole; a file of that name is replaced.
+
+    Args:
+        runs: whose rows they hold.
+        out: the folder, made if it isn't there.
+        form: parquet: columns have the types of `schema`; csv: as text, with a quotation mark before what a
+            spreadsheet would take for a formula.
+        alone: the data set of every run, whose texts are laid beside it.
+        named: data sets by name.
+
+    Returns:
+        How many rows each file holds.
+
+    Raises:
+        BadInput: a run's results are broken, the data isn't theirs, or the files can't be written.
+    """
+    columns = export_tables()
+    columns = {**columns, "posts": (*columns["posts"], *_dataset_columns(runs))}
+    counts = {out / f"{name}.{form}": 0 for name in columns}
+    paths = dict(zip(columns, counts, strict=True))
+    with output_folder(out), ExitStack() as stack:
+        tables = {}
+        for name, each in columns.items():
+            file = stack.enter_context(write_atomically(paths[name]))
+            writer = TableWriter(form, {column.name: _KINDS[column.kind] for column in each}, file)
+            tables[name] = stack.enter_context(closing(writer))
+        for source in runs:
+            for exported in read_exported(source, words_by_post(source.run, alone, named, source.folder)):
+                for name, row in rows_of_result(exported, source.prices):
+                    cells = {each.name: _cell_value(each.kind, row.get(each.name), form) for each in columns[name]}
+                    tables[name].add(cells)
+                    counts[paths[name]] += 1
+    return counts
+
+
+def _cell_value(kind: Kind, value: Any, form: Form) -> Any:
+    """Return a value as it is written; one of a column of text that holds several is JSON."""
+    if value is None:
+        return None
+    if kind == "text":
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return escape_formula(text) if form == "csv" else text
+    if kind == "yes/no" and form == "csv":
+        return "true" if value else "false"
+    return float(value) if kind == "number" else value
+
+
+def _dataset_columns(runs: Sequence[ExportedRun]) -> list[ExportColumn]:
+    """Return a column for each of the sets' own fields, of the one kind that all of its values are, else text.
+
+    Raises:
+        BadInput: there are too many to be columns.
+    """
+    kinds: dict[str, set[Kind]] = {}
+    for source in runs:
+        for _, result in read_results(source.folder):
+            for name, value in result.fields.items():
+                kinds.setdefault(name, set()).update([] if value is None else [_kind_of_value(value)])
+    if len(kinds) > _MOST_FIELDS:
+        raise BadInput(f"{runs[0].folder}: its posts have {len(kinds)} fields, over the {_MOST_FIELDS} that are taken")
+    return [ExportColumn(f"{FIELD}{name}", _common_kind(each), "of the data set") for name, each in kinds.items()]
+
+
+def _kind_of_value(value: Any) -> Kind:
+    if isinstance(value, bool):
+        return "yes/no"
+    if isinstance(value, int):
+        return "whole" if abs(value) < 2**63 else "text"
+    return "number" if isinstance(value, float) else "text"
+
+
+def _common_kind(kinds: set[Kind]) -> Kind:
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return "number" if kinds == {"whole", "number"} else "text"

@@ -15,7 +15,7 @@ from pydantic import Field
 from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, Stances
-from tribunal.eval.measures.rates import number_or_none, share_interval
+from tribunal.eval.measures.rates import divide, mean_or_none, number_or_none, share_interval
 from tribunal.eval.measures.scores import MEASURES, score_rows
 from tribunal.schema import JSON, Frozen
 
@@ -52,21 +52,18 @@ def measure_agreement(counts: Ints, complete: Bools, cluster: Ints) -> JSON:
 
 def _kappa_of_sums(sums: Floats) -> Floats:
     """Return Fleiss' kappa of sums over subjects: 1, the share of pairs of raters that agree, and the counts."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        observed = sums[..., 1] / sums[..., 0]
-        shares = sums[..., 2:] / sums[..., 2:].sum(axis=-1, keepdims=True)
-        expected = (shares**2).sum(axis=-1)
-        return np.where(expected == 1, 1.0, (observed - expected) / (1 - expected))
+    observed = divide(sums[..., 1], sums[..., 0])
+    expected = (divide(sums[..., 2:], sums[..., 2:].sum(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
+    return np.where(expected == 1, 1.0, divide(observed - expected, 1 - expected))
 
 
 def _alpha_of_sums(sums: Floats) -> Floats:
     """Return Krippendorff's alpha of sums over subjects with two labels or more: diagonal coincidences, and counts."""
     labels = sums[..., 1:]
     values = labels.sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        observed = 1 - sums[..., 0] / values
-        expected = 1 - (labels * (labels - 1)).sum(axis=-1) / (values * (values - 1))
-        return np.where(expected > 0, 1 - observed / expected, np.nan)
+    observed = 1 - divide(sums[..., 0], values)
+    expected = 1 - divide((labels * (labels - 1)).sum(axis=-1), values * (values - 1))
+    return np.where(expected > 0, 1 - divide(observed, expected), np.nan)
 
 
 def _interval_over_clusters(sums: Floats, cluster: Ints, statistic: Callable[[Floats], Floats]) -> Interval:
@@ -145,7 +142,7 @@ def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
 
     def summarise(scores: Sequence[JSON], posts: Bools, agreed: JSON) -> JSON:
         several = len(repeats) > 1
-        rate = float(flips[posts].mean()) if several and posts.any() else None
+        rate = mean_or_none(flips[posts]) if several else None
         interval = share_interval(clusters.of_post[posts], flips[posts]) if several else None
         return {
             **{name: _mean_std_values([measured[name] for measured in scores]) for name in MEASURES},

@@ -25,6 +25,7 @@ RESAMPLES, SEED = 2000, 0
 MOST_KINDS, GROUPS = 2000, 500
 _AT_ONCE = 1_000_000  # numbers held at one time
 _NORMAL = NormalDist()
+NORMAL_QUANTILE = _NORMAL.inv_cdf((1 + LEVEL) / 2)  # bounds an interval of this level about its middle
 
 # Of sums (…, values): by name one number each, nan where it isn't defined.
 Statistics = Callable[[Floats], dict[str, Floats]]
@@ -98,32 +99,24 @@ def _random_groups(kind: Ints) -> Ints:
     return groups
 
 
-def draw_resamples(
-    kinds: ClusterKinds, statistics: Statistics, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> dict[str, Floats]:
-    """Draw so many resamples and return an array of each statistic."""
-    random = np.random.default_rng(seed)
+def draw_resamples(kinds: ClusterKinds, statistics: Statistics) -> dict[str, Floats]:
+    """Draw resamples and return an array of each statistic."""
+    random = np.random.default_rng(SEED)
     parts = []
     step = max(1, _AT_ONCE // max(kinds.values.shape))
-    for start in range(0, resamples, step):
-        often = random.multinomial(
-            kinds.cluster_count, kinds.counts / kinds.cluster_count, size=min(step, resamples - start)
-        )
+    for start in range(0, RESAMPLES, step):
+        size = min(step, RESAMPLES - start)
+        often = random.multinomial(kinds.cluster_count, kinds.counts / kinds.cluster_count, size=size)
         parts.append(statistics(often.astype(float) @ kinds.values))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def bca_intervals(
-    kinds: ClusterKinds, statistics: Statistics, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
-) -> dict[str, Interval]:
+def bca_intervals(kinds: ClusterKinds, statistics: Statistics) -> dict[str, Interval]:
     """Return BCa intervals of statistics of sums over clusters.
 
     Args:
         kinds: the clusters.
         statistics: of sums, an array (…, values), give arrays (…) by name.
-        level: from 0 to 1.
-        resamples: how many.
-        seed: of the resamples.
 
     Returns:
         By name the lowest and the highest value; None where there is but one cluster, the statistic isn't defined, or
@@ -132,15 +125,15 @@ def bca_intervals(
     estimates = statistics(kinds.total_values)
     if kinds.cluster_count < 2:
         return dict.fromkeys(estimates)
-    draws = draw_resamples(kinds, statistics, resamples=resamples, seed=seed)
+    draws = draw_resamples(kinds, statistics)
     without = statistics(kinds.total_values - kinds.values)
     return {
-        name: _bca_interval(float(estimate), draws[name], without[name], kinds.counts, level)
+        name: _bca_interval(float(estimate), draws[name], without[name], kinds.counts)
         for name, estimate in estimates.items()
     }
 
 
-def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints, level: float) -> Interval:
+def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints) -> Interval:
     """Return the BCa interval of one statistic.
 
     Args:
@@ -148,7 +141,6 @@ def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints,
         draws: its values in the resamples; nan, where it isn't defined, is left out.
         without: its value without one cluster of each kind.
         counts: how many clusters are of each kind.
-        level: from 0 to 1.
     """
     draws = draws[~np.isnan(draws)]
     if np.isnan(estimate) or not len(draws) or draws.min() == draws.max():
@@ -163,7 +155,7 @@ def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints,
         squares = float(weights @ gaps**2)
         skew = float(weights @ gaps**3) / (6 * squares**1.5) if squares else 0.0
     shares = []
-    for quantile in (_NORMAL.inv_cdf((1 - level) / 2), _NORMAL.inv_cdf((1 + level) / 2)):
+    for quantile in (-NORMAL_QUANTILE, NORMAL_QUANTILE):
         moved = bias + quantile
         room = 1 - skew * moved
         # Beyond this the correction has no meaning: the percentile as it is.

@@ -14,7 +14,7 @@ import numpy as np
 from tribunal.eval.measures.bootstrap import LEVEL, ClusterKinds, Interval, Statistics, bca_intervals, draw_resamples
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns
-from tribunal.eval.measures.rates import number_or_none
+from tribunal.eval.measures.rates import divide, number_or_none
 from tribunal.schema import JSON
 
 BINS = 10
@@ -82,7 +82,7 @@ def _undefined_in_words(right: Bools, hate: Bools, cluster: Ints) -> list[str]:
     return notes
 
 
-def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS) -> list[JSON]:
+def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: int) -> list[JSON]:
     """Return, for each of `RISKS`, the largest share of verdicts that a threshold accepts at no higher risk.
 
     A risk is the share of wrong verdicts among those accepted. `threshold` is None, and `coverage` 0, where no
@@ -92,7 +92,7 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
     if not len(confidence):
         return [{"risk": risk, "coverage": None, "threshold": None, "interval": None} for risk in RISKS]
     curve = risk_coverage_curve(confidence, right)
-    levels, level = group_confidences(confidence, cells)
+    _, kinds = count_by_confidence(confidence, right, cluster, cells)
 
     def widest_coverage(counts: Floats) -> dict[str, Floats]:
         """Return the coverage at each risk, of counts (…, 2 · levels) as `calibration_statistics` takes them."""
@@ -103,7 +103,7 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
             for risk in RISKS
         }
 
-    spans = bca_intervals(ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels)), widest_coverage)
+    spans = bca_intervals(kinds, widest_coverage)
     found = []
     for risk in RISKS:
         within = [each for each in curve if each["risk"] <= risk]
@@ -122,19 +122,20 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
 
 def reliability_bins(confidence: Floats, right: Bools) -> list[JSON]:
     """Return stated confidence and accuracy in bins of equal width over [0, 1]: (0, 0.1], …; 0 is in the first."""
-    edges = np.linspace(0, 1, BINS + 1)
     within = _bin_numbers(confidence)
-    return [
-        {
-            "from": round(float(edges[i]), 10),
-            "to": round(float(edges[i + 1]), 10),
-            "n": int((within == i).sum()),
-            "confidence": float(confidence[within == i].mean()),
-            "accuracy": float(right[within == i].mean()),
-        }
-        for i in range(BINS)
-        if (within == i).any()
-    ]
+    bins = []
+    for number in np.unique(within).tolist():
+        here = within == number
+        bins.append(
+            {
+                "from": round(number / BINS, 10),
+                "to": round((number + 1) / BINS, 10),
+                "n": int(here.sum()),
+                "confidence": float(confidence[here].mean()),
+                "accuracy": float(right[here].mean()),
+            }
+        )
+    return bins
 
 
 def calibration_scores(confidence: Floats, right: Bools) -> dict[str, float | None]:
@@ -160,8 +161,7 @@ def calibration_intervals(confidence: Floats, right: Bools, cluster: Ints, cells
     names = ("ece", "aurc", "brier", "auroc")
     if not len(confidence):
         return dict.fromkeys(names)
-    levels, level = group_confidences(confidence, cells)
-    kinds = ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels))
+    levels, kinds = count_by_confidence(confidence, right, cluster, cells)
     statistics = calibration_statistics(levels)
     found = bca_intervals(kinds, statistics)
     found["ece"] = _ece_interval(kinds, levels, statistics)
@@ -172,17 +172,14 @@ def _auroc_interval(score: Floats, positive: Bools, cluster: Ints, cells: int) -
     """Return the interval of the chance that a positive one has a higher score than another."""
     if not len(score):
         return None
-    levels, level = group_confidences(score, cells)
-    kinds = ClusterKinds.from_cells(cluster, 2 * level + positive, 2 * len(levels))
+    _, kinds = count_by_confidence(score, positive, cluster, cells)
     return bca_intervals(kinds, lambda counts: {"auroc": _auroc(counts[..., ::2], counts[..., 1::2])})["auroc"]
 
 
 def _auroc(wrong: Floats, right: Floats) -> Floats:
     """Return the chance that a right one stands higher than a wrong one, from counts by level, ascending."""
     below = wrong.cumsum(axis=-1) - wrong / 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        chance: Floats = (right * below).sum(axis=-1) / (right.sum(axis=-1) * wrong.sum(axis=-1))
-    return chance
+    return divide((right * below).sum(axis=-1), right.sum(axis=-1) * wrong.sum(axis=-1))
 
 
 def calibration_statistics(levels: Floats) -> Statistics:
@@ -203,16 +200,14 @@ def calibration_statistics(levels: Floats) -> Statistics:
         of_level = wrong + right
         n = of_level.sum(axis=-1)
         gaps, error = _bin_gaps(counts, levels, bins)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            plain = np.abs(gaps).sum(axis=-1)
-            debiased = np.maximum(0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1))
-            found = {
-                "ece": plain,
-                "ece_debiased": debiased,
-                "aurc": _sum_of_risks(wrong[..., ::-1], of_level[..., ::-1]) / n,
-                "brier": (right * (1 - levels) ** 2 + wrong * levels**2).sum(axis=-1) / n,
-                "auroc": _auroc(wrong, right),
-            }
+        plain = np.abs(gaps).sum(axis=-1)
+        found = {
+            "ece": plain,
+            "ece_debiased": np.maximum(0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1)),
+            "aurc": divide(_sum_of_risks(wrong[..., ::-1], of_level[..., ::-1]), n),
+            "brier": divide((right * (1 - levels) ** 2 + wrong * levels**2).sum(axis=-1), n),
+            "auroc": _auroc(wrong, right),
+        }
         return {name: np.where(n > 0, values, np.nan) for name, values in found.items()}
 
     return measure_counts
@@ -241,9 +236,8 @@ def _bin_gaps(counts: Floats, levels: Floats, bins: Floats) -> tuple[Floats, Flo
     of_level = counts[..., ::2] + right
     n = of_level.sum(axis=-1, keepdims=True)
     in_bin, hits = of_level @ bins, right @ bins
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gaps = (hits - (of_level * levels) @ bins) / n
-        error = np.sqrt(hits * (in_bin - hits) / in_bin) / n
+    gaps = divide(hits - (of_level * levels) @ bins, n)
+    error = divide(np.sqrt(divide(hits * (in_bin - hits), in_bin)), n)
     return np.nan_to_num(gaps), np.nan_to_num(error)
 
 
@@ -273,6 +267,14 @@ def _ece_interval(kinds: ClusterKinds, levels: Floats, statistics: Statistics) -
     return [0.0 if by_chance else float(ends[0]), max(float(ends[1]), float(found["ece"]))]
 
 
+def count_by_confidence(
+    confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS
+) -> tuple[Floats, ClusterKinds]:
+    """Return the confidences that are told apart, and what each cluster adds to the counts of wrong and right ones."""
+    levels, level = group_confidences(confidence, cells)
+    return levels, ClusterKinds.from_cells(cluster, 2 * level + right, 2 * len(levels))
+
+
 def group_confidences(confidence: Floats, cells: int = CELLS) -> tuple[Floats, Ints]:
     """Return the confidences that are told apart, ascending, and the number of each verdict's.
 
@@ -293,7 +295,7 @@ def _mean_of_folded(mean: Floats, error: Floats) -> Floats:
     """Return the mean of |x| for a normal x (the folded normal distribution)."""
     from scipy.special import erf
 
-    ratio = np.where(error > 0, mean / error, np.inf)
+    ratio = np.where(error > 0, divide(mean, error), np.inf)
     return np.where(error > 0, error * np.sqrt(2 / pi) * np.exp(-(ratio**2) / 2) + mean * erf(ratio / np.sqrt(2)), mean)
 
 

@@ -69,17 +69,21 @@ def clusters_of(columns: RunColumns, field: str | None = None) -> Clusters:
     Raises:
         BadInput: no post has such a field, or near-duplicates are asked for and no result holds a signature.
     """
-    if field is not None:
-        return _clusters_by_field(columns, field)
     spec = DATASETS.get(str(columns.run.get("dataset")))
     declared = columns.run.get("cluster") or (spec.cluster if spec else None)
-    if any(columns.groups_of_posts):
-        return Clusters(_number_values(columns.groups_of_posts), declared or GROUP, declared=True)
-    if declared and any(values := _field_values(columns, declared)):
-        return Clusters(_number_values(values), declared, declared=True)
-    if any(columns.signatures):
-        return Clusters(near_duplicates(columns.signatures), NEAR, declared=False)
-    return Clusters(np.arange(len(columns.ids)), POST, declared=False)
+    by = declared if field is None else field
+    if field in (None, GROUP) and any(columns.groups_of_posts):
+        return Clusters(_number_values(columns.groups_of_posts), by or GROUP, declared=True)
+    if by and any(values := _field_values(columns, by)):
+        return Clusters(_number_values(values), by, declared=True)
+    if field in (None, NEAR) and any(columns.signatures):
+        return Clusters(near_duplicates(columns.signatures), NEAR, declared=field is not None)
+    if field is None or field == POST:
+        return Clusters(np.arange(len(columns.ids)), POST, declared=field is not None)
+    known = sorted({name for _, result in read_results(columns.folder) for name in result.fields})
+    near, listed = suggest_name(field, known), ", ".join(map(make_visible, [*known, POST]))
+    lacks = f"no post of {columns.folder} has such a field{near and f'; {near}'}"
+    raise BadInput(f"cluster: {make_visible(field)}: {lacks} (there are {listed})")
 
 
 def near_duplicates(written: Sequence[str]) -> Ints:
@@ -108,7 +112,11 @@ def near_duplicates(written: Sequence[str]) -> Ints:
 
     ends = held[one[near]], held[other[near]]
     links = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(len(written),) * 2)
-    return _renumber_in_order(connected_components(links, directed=False)[1])
+    # The same partition, numbered in the order in which it begins.
+    _, first, inverse = np.unique(
+        connected_components(links, directed=False)[1], return_index=True, return_inverse=True
+    )
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def _equal_band_pairs(table: npt.NDArray[np.uint8], band: int) -> Ints:
@@ -125,21 +133,6 @@ def _equal_band_pairs(table: npt.NDArray[np.uint8], band: int) -> Ints:
     return np.concatenate([beside_first, beside_last])
 
 
-def _clusters_by_field(columns: RunColumns, field: str) -> Clusters:
-    grouped = field == GROUP and any(columns.groups_of_posts)
-    values = columns.groups_of_posts if grouped else _field_values(columns, field)
-    if any(value is not None for value in values):
-        return Clusters(_number_values(values), field, declared=True)
-    if field == POST:
-        return Clusters(np.arange(len(columns.ids)), POST, declared=True)
-    if field == NEAR and any(columns.signatures):
-        return Clusters(near_duplicates(columns.signatures), NEAR, declared=True)
-    known = sorted({name for _, result in read_results(columns.folder) for name in result.fields})
-    near, listed = suggest_name(field, known), ", ".join(map(make_visible, [*known, POST]))
-    lacks = f"no post of {columns.folder} has such a field{near and f'; {near}'}"
-    raise BadInput(f"cluster: {make_visible(field)}: {lacks} (there are {listed})")
-
-
 def _field_values(columns: RunColumns, field: str) -> list[str | None]:
     """Return what each post has in a field, by the post's number; None where it has nothing there."""
     held: dict[str, str | None] = {}
@@ -153,9 +146,3 @@ def _number_values(values: Sequence[Hashable]) -> Ints:
     """Return a number for each value that occurs; each empty one has its own."""
     numbers: dict[Hashable, int] = defaultdict(lambda: len(numbers))
     return np.array([numbers[value if value else (at,)] for at, value in enumerate(values)], dtype=np.int64)
-
-
-def _renumber_in_order(numbers: Ints) -> Ints:
-    """Return the same partition, numbered in the order in which it begins."""
-    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,11 +36,6 @@ GROUPS = {
 }
 _LANGUAGES = "by_language"  # beside these: the language that the data give
 MEASURED_GROUPS = (*GROUPS, _LANGUAGES)  # those of metrics.json
-_NUMBERS = (
-    "post", "repeat", "outcome", "gold", "positive", "label", "hateful", "uncertain", "calls", "prompt_tokens",
-    "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "estimated_calls",
-    "offset",
-)  # fmt: skip
 Stances = tuple[tuple[str, str], ...]
 
 
@@ -112,6 +107,12 @@ class RunColumns:
         """Return how many results there are."""
         return len(self.post)
 
+    @property
+    def planned_count(self) -> int | None:
+        """Return how many results the whole run has; None where run.json doesn't say."""
+        posts, repeats = self.run.get("n"), self.run.get("repeats", 1)
+        return posts * repeats if isinstance(posts, int) and isinstance(repeats, int) else None
+
     @cached_property
     def is_labelled(self) -> Bools:
         """Return, for each row, whether its post has a gold label."""
@@ -181,7 +182,7 @@ def read_columns(folder: Path) -> RunColumns:
         BadInput: the folder is no run's, or one of its files is broken.
     """
     run, posts, shared = read_run_file(folder), dict[str, int](), dict[Stances, Stances]()
-    numbers = {name: array("q") for name in _NUMBERS}
+    numbers = {each.name: array("q") for each in fields(RunColumns) if each.type == "Ints"}
     confidence, seconds, stances = array("d"), array("d"), list[Stances]()
     groups: dict[str, dict[str, array[int]]] = {name: defaultdict(lambda: array("q")) for name in MEASURED_GROUPS}
     groups_of_posts, signatures = list[str](), list[str]()
@@ -241,18 +242,24 @@ def read_columns(folder: Path) -> RunColumns:
             is_binary |= gold.scheme != "fine" or result.scheme != "fine"
             words[gold.label][gold.name] += 1
             gold_names[int(gold.positive)].add(gold.name)
-            for name, fields in GROUPS.items():
-                for value in values_of_fields(result.fields, fields):
+            for name, of_group in GROUPS.items():
+                for value in values_of_fields(result.fields, of_group):
                     groups[name][value].append(row)
             if result.language and result.language_from == "given":
                 groups[_LANGUAGES][result.language].append(row)
-    mostly = {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
+    names = {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
+    if is_binary:  # the set's own words if it has one for each
+        several = any(len(each) > 1 for each in gold_names)
+        names = {
+            label: default if several else next(iter(gold_names[label]), default)
+            for label, default in enumerate(("negative", "positive"))
+        }
     return RunColumns(
         folder=folder,
         run=run,
         ids=list(posts),
         scheme="binary" if is_binary else "fine",
-        names=_names_of_two(*gold_names) if is_binary else mostly,
+        names=names,
         groups={
             name: {value: np.asarray(rows) for value, rows in sorted(held.items())} for name, held in groups.items()
         },
@@ -298,13 +305,6 @@ def result_numbers(result: Result) -> dict[str, int]:
         "unseen_calls": result.unseen_calls,
         "estimated_calls": sum(call.estimated for call in result.calls),
     }
-
-
-def _names_of_two(negative: set[str], positive: set[str]) -> dict[int, str]:
-    """Return the names of two labels: the set's own words if it has one each."""
-    if len(negative) > 1 or len(positive) > 1:
-        return {0: "negative", 1: "positive"}
-    return {0: next(iter(negative), "negative"), 1: next(iter(positive), "positive")}
 
 
 def values_of_fields(fields: JSON, names: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from math import lcm
 from typing import NamedTuple
@@ -45,17 +45,16 @@ def compare_runs(first: RunColumns, second: RunColumns, *, cluster: str | None =
     """
     if not same_data(first, second):
         return None
-    fine = first.scheme == second.scheme == "fine"
     clusters = clusters_of(first, cluster)
-    of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
+    fine = first.scheme == second.scheme == "fine"
     return {
         "first": first.folder.name,
         "second": second.folder.name,
         "scheme": "fine" if fine else "binary",
         "rehearsed": bool(first.rehearsed or second.rehearsed),
         "clusters": clusters.as_json(),
-        **_compare_rows(first, second, of_post, fine=fine, errors=False),
-        "counting_errors": _compare_rows(first, second, of_post, fine=fine, errors=True),
+        **_compare_rows(first, second, clusters, errors=False),
+        "counting_errors": _compare_rows(first, second, clusters, errors=True),
     }
 
 
@@ -83,25 +82,23 @@ def compare_accuracy(first: RunColumns, second: RunColumns, clusters: Clusters) 
         McNemar's table, the accuracy of each run, `difference` with its `interval`, `p` by cluster, and `p_independent`
         as though no posts belonged together.
     """
-    fine = first.scheme == second.scheme == "fine"
-    of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
-    sides, cluster, pairs = _pair_rows(first, second, of_post, fine=fine, errors=False)
-    p = _accuracy_test(sides, cluster)[0] if len(cluster) else None
-    one, other = (_right_by_cluster(side, cluster) for side in sides)
-    sizes = np.bincount(cluster).astype(float)
-    before, after = (each.sum() / sizes.sum() if len(cluster) else np.nan for each in (one, other))
-    gap = _difference_as_json(before, after, difference_interval(other - one, sizes) if len(cluster) else None)
-    return {**_count_pairs(*pairs), **gap, "p": p, "p_independent": mcnemar(*pairs)["p"]}
+    rows = _pair_rows(first, second, clusters)
+    sizes = np.bincount(rows.cluster).astype(float)
+    one, other = (_right_by_cluster(side, rows.cluster) for side in rows.sides)
+    before, after = (each.sum() / sizes.sum() if len(sizes) else np.nan for each in (one, other))
+    gap = _difference_as_json(before, after, difference_interval(other - one, sizes))
+    p, _ = _test_accuracy(rows)
+    return {**_count_pairs(*rows.pairs), **gap, "p": p, "p_independent": mcnemar(*rows.pairs)["p"]}
 
 
 def compare_macro_f1(first: RunColumns, second: RunColumns, clusters: Clusters) -> JSON:
-    """Compare the macro-F1 of two runs over the same data: what `compare_runs` has of it."""
-    held = macro_f1_tables(first, second, clusters)
-    if not held.posts:
-        return {**_difference_as_json(np.nan, np.nan, None), "p": None}
-    kinds = ClusterKinds.from_values(np.concatenate([held.first, held.second], axis=1))
-    found = _differences(kinds, lambda half: {"macro_f1": held.measure(half)}, ["macro_f1"])["macro_f1"]
-    return {**found, "p": randomisation_test(held.first, held.second, held.measure)}
+    """Compare the macro-F1 of two runs over the same data, of the posts that both decided."""
+    rows = _pair_rows(first, second, clusters)
+    if not len(rows.cluster):
+        return {**_UNDEFINED, "p": None}
+    one, other, measure = _tables_of_both(rows.sides, rows.cluster, of_two=rows.of_two)
+    kinds = ClusterKinds.from_values(np.concatenate([one, other], axis=1))
+    return {**_differences(kinds, measure, ["macro_f1"])["macro_f1"], "p": _test_macro_f1(rows)}
 
 
 def pair_right_shares(
@@ -113,32 +110,11 @@ def pair_right_shares(
     """
     if not same_data(first, second):
         return None
-    sides, cluster = _pair_decided(first, second, clusters)
-    if not len(cluster):
+    rows = _pair_rows(first, second, clusters)
+    if not len(rows.cluster):
         return None
-    one, other = (np.bincount(side.post, side.right * _result_weights(side)).astype(float) for side in sides)
-    return (one, other), cluster
-
-
-class MacroF1Tables(NamedTuple):
-    """Hold what each cluster adds to each of two runs' tables, (cluster, cell), and how sums of that are measured."""
-
-    first: Floats
-    second: Floats
-    measure: Callable[[Floats], Floats]
-    posts: int
-
-
-def macro_f1_tables(first: RunColumns, second: RunColumns, clusters: Clusters) -> MacroF1Tables:
-    """Return what the macro-F1 of two runs is measured from, over the posts that both decided."""
-    of_two = not first.scheme == second.scheme == "fine"
-    return _macro_f1_of_sides(*_pair_decided(first, second, clusters), of_two=of_two)
-
-
-def _pair_decided(first: RunColumns, second: RunColumns, clusters: Clusters) -> tuple[list[ComparedSide], Ints]:
-    fine = first.scheme == second.scheme == "fine"
-    of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
-    return _pair_rows(first, second, of_post, fine=fine, errors=False)[:2]
+    one, other = (np.bincount(side.post, side.right * _result_weights(side)).astype(float) for side in rows.sides)
+    return (one, other), rows.cluster
 
 
 def correct_by_holm(tests: Collection[JSON]) -> None:
@@ -200,41 +176,41 @@ class PairedRows(NamedTuple):
     sides: list[ComparedSide]
     cluster: Ints
     pairs: Bools  # of each post that both have in their first repeat, whether the first is right, and the second
+    of_two: bool  # the labels that are compared are yes and no
 
 
-def _pair_rows(
-    first: RunColumns,
-    second: RunColumns,
-    of_post: dict[str, int],
-    *,
-    fine: bool,
-    errors: bool,
-) -> PairedRows:
+def _pair_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool = False) -> PairedRows:
+    """Pair the decided results of two runs; with `errors` all labelled ones. `clusters` are the first run's."""
     runs = (first, second)
+    of_two = not first.scheme == second.scheme == "fine"
     rows = [np.flatnonzero(each.is_labelled if errors else each.is_decided) for each in runs]
     one, other = ({each.ids[post] for post in each.post[row]} for each, row in zip(runs, rows, strict=True))
     posts = {post: at for at, post in enumerate(sorted(one & other))}
-    sides = [_compared_side(each, row, posts, fine=fine) for each, row in zip(runs, rows, strict=True)]
+    of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
     cluster = np.unique([of_post[post] for post in posts], return_inverse=True)[1] if posts else np.arange(0)
+    sides = []
     first_repeats = np.full((2, len(posts)), -1)
-    for at, side in enumerate(sides):
-        first_repeats[at, side.post[side.repeat == 0]] = side.right[side.repeat == 0]
-    return PairedRows(sides, cluster, first_repeats[:, (first_repeats >= 0).all(axis=0)] == 1)
+    for run, labelled, first_repeat in zip(runs, rows, first_repeats, strict=True):
+        number = np.array([posts.get(post, -1) for post in run.ids], dtype=np.int64)[run.post]
+        row = labelled[number[labelled] >= 0]
+        decided, truth = run.is_decided[row], (run.positive if of_two else run.gold)[row]
+        answer = np.where(decided, (run.hateful if of_two else run.label)[row], NO_LABEL)
+        confidence = np.where(decided, run.confidence[row], np.nan)
+        side = ComparedSide(number[row], truth, answer, confidence, truth == answer, run.repeat[row])
+        first_repeat[side.post[side.repeat == 0]] = side.right[side.repeat == 0]
+        sides.append(side)
+    return PairedRows(sides, cluster, first_repeats[:, (first_repeats >= 0).all(axis=0)] == 1, of_two)
 
 
-def _compare_rows(first: RunColumns, second: RunColumns, of_post: dict[str, int], *, fine: bool, errors: bool) -> JSON:
-    sides, cluster, pairs = _pair_rows(first, second, of_post, fine=fine, errors=errors)
-    p, exact = _accuracy_test(sides, cluster)
+def _compare_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool) -> JSON:
+    rows = _pair_rows(first, second, clusters, errors=errors)
     negative = first.negative_labels | second.negative_labels
-    differences = measure_differences(sides, cluster, of_two=not fine, negative=negative)
-    differences["accuracy"]["p"] = p if len(cluster) else None
-    tables = _macro_f1_of_sides(sides, cluster, of_two=not fine)
-    exchanged = randomisation_test(tables.first, tables.second, tables.measure) if tables.posts else None
-    differences["macro_f1"]["p"] = exchanged
-    return {
-        **_count_pairs(*pairs), "exact": exact, "p": p if len(cluster) else None,
-        "p_independent": mcnemar(*pairs)["p"], "differences": differences,
-    }  # fmt: skip
+    differences = measure_differences(rows.sides, rows.cluster, of_two=rows.of_two, negative=negative)
+    p, exact = _test_accuracy(rows)
+    differences["accuracy"]["p"] = p
+    differences["macro_f1"]["p"] = _test_macro_f1(rows)
+    independent = mcnemar(*rows.pairs)
+    return {**independent, "exact": exact, "p": p, "p_independent": independent["p"], "differences": differences}
 
 
 def _right_by_cluster(side: ComparedSide, cluster: Ints) -> Floats:
@@ -244,24 +220,27 @@ def _right_by_cluster(side: ComparedSide, cluster: Ints) -> Floats:
     return sums
 
 
-def _compared_side(columns: RunColumns, rows: Ints, posts: dict[str, int], *, fine: bool) -> ComparedSide:
-    number = np.array([posts.get(post, -1) for post in columns.ids], dtype=np.int64)
-    rows = rows[number[columns.post[rows]] >= 0]
-    truth, answer = (columns.gold, columns.label) if fine else (columns.positive, columns.hateful)
-    decided, truth = columns.is_decided[rows], truth[rows]
-    answer = np.where(decided, answer[rows], NO_LABEL)
-    confidence = np.where(decided, columns.confidence[rows], np.nan)
-    return ComparedSide(number[columns.post[rows]], truth, answer, confidence, truth == answer, columns.repeat[rows])
+def _test_accuracy(rows: PairedRows) -> tuple[float | None, bool]:
+    """Test accuracy by exchanging whole numbers: each post's share of right repeats, times their common multiple.
 
-
-def _accuracy_test(sides: Sequence[ComparedSide], cluster: Ints) -> tuple[float, bool]:
-    """Test accuracy by exchanging whole numbers: each post's share of right repeats, times their common multiple."""
-    each = [np.bincount(side.post, minlength=len(cluster)) for side in sides]
+    Returns p, None of no posts, and whether it is exact.
+    """
+    posts = len(rows.cluster)
+    if not posts:
+        return None, True
+    each = [np.bincount(side.post, minlength=posts) for side in rows.sides]
     whole = lcm(*{int(many) for often in each for many in np.unique(often) if many})
-    right = [np.bincount(side.post[side.right], minlength=len(cluster)) for side in sides]
+    right = [np.bincount(side.post[side.right], minlength=posts) for side in rows.sides]
     shares = [hits * (whole // np.maximum(often, 1)) for hits, often in zip(right, each, strict=True)]
-    sums = np.bincount(cluster, weights=shares[0] - shares[1])
-    return exchange_test(sums.astype(np.int64))
+    return exchange_test(np.bincount(rows.cluster, weights=shares[0] - shares[1]).astype(np.int64))
+
+
+def _test_macro_f1(rows: PairedRows) -> float | None:
+    """Test macro-F1 by random exchanges; None of no posts."""
+    if not len(rows.cluster):
+        return None
+    one, other, measure = _tables_of_both(rows.sides, rows.cluster, of_two=rows.of_two)
+    return randomisation_test(one, other, lambda sums: measure(sums)["macro_f1"])
 
 
 def measure_differences(
@@ -275,17 +254,10 @@ def measure_differences(
         of_two: as `scores.measures_of_tables`.
         negative: as `scores.measures_of_tables`.
     """
-    labels, one, other = _tables_of_both(sides, cluster, of_two=of_two)
-    shape = (len(labels), len(labels) + 1)
-
-    def measure_sums(sums: Floats) -> dict[str, Floats]:
-        """Measure sums over clusters."""
-        tables = sums.reshape(*sums.shape[:-1], *shape)
-        return measures_of_tables(tables, labels, of_two=of_two, negative=negative)
-
-    if not len(one):
-        return {name: _difference_as_json(np.nan, np.nan, None) for name in (*MEASURES, *OF_CONFIDENCE)}
-    found = _differences(ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure_sums, MEASURES)
+    if not len(cluster):
+        return {name: {**_UNDEFINED} for name in (*MEASURES, *OF_CONFIDENCE)}
+    one, other, measure = _tables_of_both(sides, cluster, of_two=of_two, negative=negative)
+    found = _differences(ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure, MEASURES)
     right = [_right_by_cluster(side, cluster) for side in sides]
     found["accuracy"]["interval"] = difference_interval(right[1] - right[0], np.bincount(cluster).astype(float))
     return {**found, **_confidence_differences(sides, cluster)}
@@ -310,30 +282,28 @@ def _differences(kinds: ClusterKinds, statistics: Statistics, names: Sequence[st
     return {name: _difference_as_json(before[name], after[name], spans[name]) for name in names}
 
 
-def _macro_f1_of_sides(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool) -> MacroF1Tables:
-    labels, one, other = _tables_of_both(sides, cluster, of_two=of_two)
-
-    def macro_f1(sums: Floats) -> Floats:
-        """Return Macro-F1 of sums over clusters."""
-        tables = sums.reshape(*sums.shape[:-1], len(labels), len(labels) + 1)
-        return measures_of_tables(tables, labels, of_two=of_two)["macro_f1"]
-
-    return MacroF1Tables(one, other, macro_f1, len(cluster))
-
-
-def _tables_of_both(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool) -> tuple[list[int], Floats, Floats]:
-    """Return the labels that occur in either run, and what each cluster adds to each run's table: (cluster, cell).
+def _tables_of_both(
+    sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool, negative: frozenset[int] = frozenset({0})
+) -> tuple[Floats, Floats, Statistics]:
+    """Return what each cluster adds to each run's table, (cluster, cell), and a function that measures sums of that.
 
     A post counts once, however many results it has.
     """
     every = {label for side in sides for label in labels_that_occur(side.truth, side.answer)}
     labels = [0, 1] if of_two else sorted(every)
-    tables = np.zeros((2, int(cluster.max(initial=-1)) + 1, len(labels) * (len(labels) + 1)))
+    shape = (len(labels), len(labels) + 1)
+    tables = np.zeros((2, int(cluster.max(initial=-1)) + 1, *shape))
     for table, side in zip(tables, sides, strict=True):
         column = np.where(side.answer == NO_LABEL, len(labels), np.searchsorted(labels, side.answer))
-        cell = np.searchsorted(labels, side.truth) * (len(labels) + 1) + column
-        np.add.at(table, (cluster[side.post], cell), _result_weights(side))
-    return labels, tables[0], tables[1]
+        place = (cluster[side.post], np.searchsorted(labels, side.truth), column)
+        np.add.at(table, place, _result_weights(side))
+
+    def measure(sums: Floats) -> dict[str, Floats]:
+        """Measure sums over clusters."""
+        return measures_of_tables(sums.reshape(*sums.shape[:-1], *shape), labels, of_two=of_two, negative=negative)
+
+    one, other = tables.reshape(*tables.shape[:2], -1)
+    return one, other, measure
 
 
 def _result_weights(side: ComparedSide) -> Floats:
@@ -345,7 +315,7 @@ def _confidence_differences(sides: Sequence[ComparedSide], cluster: Ints) -> JSO
     """Return the differences of the measures of confidence, over the results of each run that state one."""
     stated = [~np.isnan(side.confidence) for side in sides]
     if not all(each.any() for each in stated):
-        return {name: _difference_as_json(np.nan, np.nan, None) for name in OF_CONFIDENCE}
+        return dict.fromkeys(OF_CONFIDENCE, _UNDEFINED)
     confidence = np.concatenate([side.confidence[each] for side, each in zip(sides, stated, strict=True)])
     right = np.concatenate([side.right[each] for side, each in zip(sides, stated, strict=True)])
     of = np.concatenate([cluster[side.post[each]] for side, each in zip(sides, stated, strict=True)])
@@ -358,6 +328,9 @@ def _confidence_differences(sides: Sequence[ComparedSide], cluster: Ints) -> JSO
 def _difference_as_json(before: Floats | float, after: Floats | float, interval: Interval) -> JSON:
     gap = number_or_none(np.subtract(after, before))
     return {"first": number_or_none(before), "second": number_or_none(after), "difference": gap, "interval": interval}
+
+
+_UNDEFINED = _difference_as_json(np.nan, np.nan, None)
 
 
 def _gold_by_post(columns: RunColumns) -> dict[str, tuple[int, int]]:

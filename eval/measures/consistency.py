@@ -15,11 +15,11 @@ import numpy as np
 
 from tribunal.eval.measures.columns import NO_LABEL, Ints, RunColumns
 from tribunal.eval.measures.comparison import mcnemar, share_posts
-from tribunal.eval.measures.rates import difference_interval, rate_interval
+from tribunal.eval.measures.rates import difference_interval, mean_or_none, rate_interval
 from tribunal.schema import JSON
 
 # As what verdicts are compared: hate or not, and the category by its number.
-KINDS = ("yes_or_no", "category")
+KINDS = {"yes_or_no": "hateful", "category": "label"}  # with the column of `RunColumns`
 
 
 def measure_consistency(columns: RunColumns) -> JSON:
@@ -32,9 +32,16 @@ def measure_consistency(columns: RunColumns) -> JSON:
         `intervals`. Each repeat counts by itself; intervals draw groups, each with all of its repeats.
         `counting_errors` takes having no verdict for an answer of its own.
     """
-    posts = _posts_by_group(columns)
+    every: dict[str, list[int]] = defaultdict(list)
+    for post, group in enumerate(columns.groups_of_posts):
+        if group:
+            every[group].append(post)
+    posts = {group: held for group, held in every.items() if len(held) > 1}
     headline, counting = (
-        {kind: _measure_groups(columns, _answers_by_kind(columns, kind), errors=errors) for kind in KINDS}
+        {
+            kind: _measure_groups(columns, posts, getattr(columns, column), errors=errors)
+            for kind, column in KINDS.items()
+        }
         for errors in (False, True)
     )
     return {
@@ -67,12 +74,12 @@ def compare_consistency(first: RunColumns, second: RunColumns) -> JSON | None:
         test, gaps = mcnemar(*table.T), table[:, 1].astype(float) - table[:, 0]
         found[kind] = {
             "groups": test["n"],
-            "first": float(table[:, 0].mean()) if pairs else None,
-            "second": float(table[:, 1].mean()) if pairs else None,
+            "first": mean_or_none(table[:, 0]),
+            "second": mean_or_none(table[:, 1]),
             "only_first": test["only_first_right"],
             "only_second": test["only_second_right"],
             "p": test["p"],
-            "difference": float(gaps.mean()) if pairs else None,
+            "difference": mean_or_none(gaps),
             "interval": difference_interval(gaps, np.ones(len(pairs))),
         }
     return found if any(found[kind]["groups"] for kind in KINDS) else None
@@ -83,21 +90,7 @@ def compare_consistency_of_all(runs: Sequence[RunColumns]) -> list[JSON]:
     return [each for pair in combinations(runs, 2) if (each := compare_consistency(*pair)) is not None]
 
 
-def _posts_by_group(columns: RunColumns) -> dict[str, list[int]]:
-    """Return the posts of each group that has two or more, by their numbers."""
-    held: dict[str, list[int]] = defaultdict(list)
-    for post, group in enumerate(columns.groups_of_posts):
-        if group:
-            held[group].append(post)
-    return {group: posts for group, posts in held.items() if len(posts) > 1}
-
-
-def _answers_by_kind(columns: RunColumns, kind: str) -> Ints:
-    return columns.hateful if kind == "yes_or_no" else columns.label
-
-
-def _measure_groups(columns: RunColumns, answers: Ints, *, errors: bool) -> JSON:
-    groups = _posts_by_group(columns)
+def _measure_groups(columns: RunColumns, groups: dict[str, list[int]], answers: Ints, *, errors: bool) -> JSON:
     of_post = {post: group for group, posts in groups.items() for post in posts}
     given: dict[str, dict[int, Counter[int]]] = {group: defaultdict(Counter) for group in groups}
     for post, repeat, answer in zip(columns.post.tolist(), columns.repeat.tolist(), answers.tolist(), strict=True):
@@ -120,7 +113,7 @@ def _measure_groups(columns: RunColumns, answers: Ints, *, errors: bool) -> JSON
     by_group = [np.bincount(place, each) for each in (np.ones(len(place)), one_verdict, pairs, same)]
     return {
         "groups": len(np.unique(place)),
-        "one_verdict": float(one_verdict.mean()) if len(place) else None,
+        "one_verdict": mean_or_none(one_verdict),
         "pairs": int(pairs.sum()),
         "same": int(same.sum()) / int(pairs.sum()) if len(place) else None,
         "flips": int(flips.sum()),
@@ -133,7 +126,7 @@ def _measure_groups(columns: RunColumns, answers: Ints, *, errors: bool) -> JSON
 
 def _first_answers(columns: RunColumns, kind: str) -> dict[str, dict[str, int]]:
     """Return the answers of the first repeat by group and post, of the posts that have one."""
-    answers, held = _answers_by_kind(columns, kind), defaultdict[str, dict[str, int]](dict)
+    answers, held = getattr(columns, KINDS[kind]), defaultdict[str, dict[str, int]](dict)
     for row in range(columns.row_count):
         post = int(columns.post[row])
         if columns.groups_of_posts[post] and columns.repeat[row] == 0 and answers[row] != NO_LABEL:

@@ -1,22 +1,26 @@
 """Measure what a run cost, what asking about its posts takes, and what its shortcuts saved.
 
 A run's cost leaves out answers from our own cache. What asking takes counts them as calls that were made, so that two
-runs that share a cache can be compared, and the cost of posts to come can be told.
+runs that share a cache can be compared, and the cost of posts to come can be told. Two runs over the same posts that
+differ in one setting show what that setting saves, and what it costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import lcm
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
-from tribunal.eval.measures.clusters import Clusters
+from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import OWN_CACHE, Floats, Ints, RunColumns
-from tribunal.eval.measures.rates import share_interval
-from tribunal.runner.prices import ModelUsage, Prices, UsageByModel
+from tribunal.eval.measures.comparison import compare_runs, correct_by_holm, share_posts
+from tribunal.eval.measures.rates import exchange_test, mean_or_none, share_interval
+from tribunal.runner.prices import ModelUsage, Prices, UsageByModel, prices_of_run
 from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 
@@ -69,10 +73,7 @@ def mean_costs(costs: Mapping[str, Ints | Floats], cluster: Ints) -> JSON:
         cluster: of each result, the number of its cluster.
     """
     spans = mean_intervals(costs, cluster)
-    return {
-        name: {"mean": float(values.mean()) if len(values) else None, "interval": spans[name]}
-        for name, values in costs.items()
-    }
+    return {name: {"mean": mean_or_none(values), "interval": spans[name]} for name, values in costs.items()}
 
 
 def mean_intervals(costs: Mapping[str, Ints | Floats], cluster: Ints) -> dict[str, Interval]:
@@ -114,6 +115,16 @@ class AskingCost(NamedTuple):
     calls: Floats
     tokens: Floats
     money: Floats | None
+
+    def of_each_post(self, name: str) -> Floats | None:
+        """Return each post's mean over its results."""
+        sums: Floats | None = getattr(self, name)
+        return None if sums is None else sums / np.maximum(self.results, 1)
+
+    @property
+    def mean_calls_and_tokens(self) -> tuple[float, ...]:
+        """Return the mean of calls and of tokens over the posts."""
+        return tuple(float((sums / np.maximum(self.results, 1)).mean()) for sums in (self.calls, self.tokens))
 
 
 def cost_of_asking(folder: Path, ids: Sequence[str], prices: Prices | None, *, repeats: bool = True) -> AskingCost:
@@ -162,7 +173,31 @@ def measure_savings(columns: RunColumns, clusters: Clusters) -> JSON:
     are counted. `accuracy` and `accuracy_elsewhere` are of the decided results that it was taken in, and of the others:
     other posts, so their difference is not what the shortcut costs.
     """
-    return {name: _saving_of_shortcut(columns, clusters, name) for name in sorted(columns.spared)}
+    found: JSON = {}
+    cluster = clusters.of_post[columns.post]
+    for name, spared in sorted(columns.spared.items()):
+        taken = np.zeros(columns.row_count, dtype=bool)
+        taken[spared.rows] = True
+        tokens: float | None = spared.tokens
+        if estimated := name not in _COUNTED and not spared.tokens:
+            used = _usage_of_spared_seats(columns, name).values()
+            calls = sum(each.calls for each in used)
+            whole = sum(each.prompt_tokens + each.completion_tokens for each in used)
+            tokens = spared.calls * whole / calls if calls else None
+        saved: JSON = {
+            "results": int(taken.sum()),
+            "share": float(taken.mean()),
+            "calls": spared.calls,
+            "tokens": tokens,
+            "estimated": estimated,
+        }
+        for part, within in (("accuracy", taken), ("accuracy_elsewhere", ~taken)):
+            rows = columns.is_decided & within & (name not in _COUNTED)
+            right = columns.is_right[rows]
+            saved[part] = mean_or_none(right)
+            saved[f"{part}_interval"] = share_interval(cluster[rows], right)
+        found[name] = saved
+    return found
 
 
 def money_saved(columns: RunColumns, name: str, prices: Prices) -> float | None:
@@ -192,32 +227,6 @@ def money_saved(columns: RunColumns, name: str, prices: Prices) -> float | None:
     return whole if name == OWN_CACHE else spared.calls * whole / sum(used.calls for used in of.values())
 
 
-def _saving_of_shortcut(columns: RunColumns, clusters: Clusters, name: str) -> JSON:
-    spared = columns.spared[name]
-    taken = np.zeros(columns.row_count, dtype=bool)
-    taken[spared.rows] = True
-    tokens: float | None = spared.tokens
-    if estimated := name not in _COUNTED and not spared.tokens:
-        used = _usage_of_spared_seats(columns, name).values()
-        calls = sum(each.calls for each in used)
-        whole = sum(each.prompt_tokens + each.completion_tokens for each in used)
-        tokens = spared.calls * whole / calls if calls else None
-    found: JSON = {
-        "results": int(taken.sum()),
-        "share": float(taken.mean()),
-        "calls": spared.calls,
-        "tokens": tokens,
-        "estimated": estimated,
-    }
-    cluster = clusters.of_post[columns.post]
-    for part, within in (("accuracy", taken), ("accuracy_elsewhere", ~taken)):
-        rows = columns.is_decided & within & (name not in _COUNTED)
-        right = columns.is_right[rows]
-        found[part] = float(right.mean()) if rows.any() else None
-        found[f"{part}_interval"] = share_interval(cluster[rows], right)
-    return found
-
-
 def _usage_of_spared_seats(columns: RunColumns, name: str) -> UsageByModel:
     """Return what the calls of the seats that a shortcut spares took, by model."""
     found: UsageByModel = {}
@@ -225,3 +234,121 @@ def _usage_of_spared_seats(columns: RunColumns, name: str) -> UsageByModel:
         for model, used in columns.seated.get(seat, {}).items():
             found.setdefault(model, ModelUsage()).add_tokens(used.calls, used)
     return found
+
+
+# Settings that have no meaning but beside another one, and are set with it.
+_BESIDE = {"triage_confidence": "triage", "draw_temperature": "judge_draws"}
+_ALIKE = ("graph", "dataset", "policy", "prompts")
+_FINE = 1e9  # the part of money that is told apart in a test
+
+
+class SettingDifference(NamedTuple):
+    """The setting that two runs differ in, and its value in each; None where it has its default."""
+
+    name: str
+    first: object
+    second: object
+
+
+def setting_difference(first: RunColumns, second: RunColumns) -> SettingDifference | None:
+    """Return the one setting in which two runs differ; None where they differ in more, or in none."""
+    if any(first.run.get(name) != second.run.get(name) for name in _ALIKE):
+        return None
+    one, other = (each.run.get("settings") or {} for each in (first, second))
+    differ = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+    differ -= {name for name in differ if _BESIDE.get(name) in differ}
+    if len(differ) != 1:
+        return None
+    [name] = differ
+    return SettingDifference(name, one.get(name), other.get(name))
+
+
+def compare_settings(
+    runs: Sequence[RunColumns], pairs: Sequence[JSON], *, prices: Prices | None, cluster: str | None
+) -> list[JSON]:
+    """Compare every pair of runs over the same posts that differ in one setting: what the cheaper saved, and lost.
+
+    Args:
+        runs: all of them.
+        pairs: how they compare (`compare_all`), for what it cost; two that no gold is known of aren't among them.
+        prices: what calls cost; None takes for each run those that lie beside its results.
+        cluster: the field by which posts belong together (`clusters_of`).
+
+    Returns:
+        Of each the `setting`; the run `dearer` and the run `cheaper`, by calls and then by tokens, with their values;
+        over the posts that both hold (`posts`), for `calls`, `tokens` and, where every call has a price, `money`, a
+        post: `dearer`, `cheaper`, what was `saved` with its `interval` (BCa over clusters) and `p` (as of accuracy);
+        and what it cost in `accuracy` and `recall` of hate, the cheaper less the dearer, with interval and p; None
+        where no gold is known. Every `p_holm` is corrected over all that is returned. Answers from our own cache count
+        as calls that were made.
+
+    Raises:
+        BadInput: a run's file is broken.
+    """
+    found = []
+    for first, second in combinations(runs, 2):
+        switch = setting_difference(first, second)
+        if switch is not None and share_posts(first, second):
+            known = [
+                each for each in pairs if (each["first"], each["second"]) == (first.folder.name, second.folder.name)
+            ]
+            # Folders of one name can't be told apart there.
+            compared = known[0] if len(known) == 1 else compare_runs(first, second, cluster=cluster)
+            found.append(_compare_pair(first, second, switch, compared, prices, cluster))
+    for name in ("calls", "tokens", "money", "accuracy", "recall"):
+        correct_by_holm([each[name] for each in found if each[name] is not None])
+    return found
+
+
+def _compare_pair(
+    first: RunColumns,
+    second: RunColumns,
+    switch: SettingDifference,
+    compared: JSON | None,
+    prices: Prices | None,
+    cluster: str | None,
+) -> JSON:
+    ids = sorted(set(first.ids) & set(second.ids))
+    sides = []
+    for run, value in ((first, switch.first), (second, switch.second)):
+        asked = cost_of_asking(run.folder, ids, prices or prices_of_run(run.folder))
+        sides.append((run, value, asked))
+    dearer, cheaper = sorted(sides, key=lambda side: side[2].mean_calls_and_tokens, reverse=True)
+    place = {post: at for at, post in enumerate(first.ids)}
+    of_post = clusters_of(first, cluster).of_post[[place[post] for post in ids]]
+    numbers = np.unique(of_post, return_inverse=True)[1]
+    return {
+        "setting": switch.name,
+        "dearer": dearer[0].folder.resolve().name,
+        "cheaper": cheaper[0].folder.resolve().name,
+        "dearer_value": dearer[1],
+        "cheaper_value": cheaper[1],
+        "posts": len(ids),
+        "rehearsed": bool(first.rehearsed or second.rehearsed),
+        **{name: _saving_as_json(dearer[2], cheaper[2], name, numbers) for name in ("calls", "tokens", "money")},
+        **{name: _loss_as_json(compared, name, turned=cheaper[0] is first) for name in ("accuracy", "recall")},
+    }
+
+
+def _saving_as_json(dearer: AskingCost, cheaper: AskingCost, name: str, cluster: Ints) -> JSON | None:
+    """Return what the second run takes less than the first, a post; None where it isn't known of both."""
+    before, after = dearer.of_each_post(name), cheaper.of_each_post(name)
+    if before is None or after is None:
+        return None
+    spared = np.bincount(cluster, before - after)
+    kinds = ClusterKinds.from_values(np.stack([spared, np.bincount(cluster).astype(float)], axis=1))
+    spans = bca_intervals(kinds, lambda values: {"saved": values[..., 0] / values[..., 1]})
+    whole = lcm(*{int(many) for each in (dearer, cheaper) for many in np.unique(each.results) if many})
+    p, _ = exchange_test(np.rint(spared * whole * (_FINE if name == "money" else 1)).astype(np.int64))
+    means = {"dearer": float(before.mean()), "cheaper": float(after.mean())}
+    return {**means, "saved": means["dearer"] - means["cheaper"], "interval": spans["saved"], "p": p}
+
+
+def _loss_as_json(compared: JSON | None, name: str, *, turned: bool) -> JSON | None:
+    held = compared["differences"][name] if compared else {"difference": None}
+    if held["difference"] is None:
+        return None
+    gap, span = held["difference"], held["interval"]
+    if turned:
+        gap, span = -gap, span and [-span[1], -span[0]]
+    return {"difference": gap, "interval": span, "p": held.get("p")}

@@ -19,8 +19,8 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER
 from tribunal.eval.measures.calibration import calibration_map, calibration_scores
 from tribunal.eval.measures.clusters import Clusters, clusters_of
-from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, read_columns
-from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.measures.columns import Ints, RunColumns, read_columns
+from tribunal.eval.measures.rates import as_pair, mean_or_none, share_interval
 from tribunal.eval.measures.risk_control import (
     FITS,
     STARTS,
@@ -87,14 +87,8 @@ def fit_threshold(
     """
     promise = AgreementPromise(agreement, level, missed_hate, false_alarms)
     columns = read_columns(folder)
-    if columns.rehearsed:
-        raise BadInput(
-            f"{folder}: the rehearsal model took part in {columns.rehearsed} of {columns.row_count} results, and a "
-            "threshold fitted to its rules would promise nothing; give a run of real models"
-        )
+    refuse_unfit_run(columns, "threshold fitted to")
     rows = np.flatnonzero(columns.is_labelled & (columns.repeat == 0))
-    if not len(rows):
-        raise BadInput(f"{folder}: 0 labelled posts: give a run over a data set with labels")
     clusters = clusters_of(columns, cluster)
     fitting = fitting_of(columns, rows, clusters)
     settings, policy = columns.run.get("settings") or {}, columns.run.get("policy") or {}
@@ -112,12 +106,23 @@ def fit_threshold(
     return fit_posts(fitting, promise, folder / FITS, about, doubts_about_posts(columns, rows))
 
 
+def refuse_unfit_run(columns: RunColumns, called: str) -> None:
+    """Refuse a run in which the rehearsal model took part, or without a label; `called` says what it is needed for."""
+    if columns.rehearsed:
+        raise BadInput(
+            f"{columns.folder}: the rehearsal model took part in {columns.rehearsed} of {columns.row_count} results, "
+            f"and a {called} its rules would promise nothing; give a run of real models"
+        )
+    if not columns.is_labelled.any():
+        raise BadInput(f"{columns.folder}: 0 labelled posts: give a run over a data set with labels")
+
+
 def fit_posts(
     fitting: FittingPosts,
     promise: AgreementPromise,
     ledger: Path,
     about: JSON,
-    doubts: Sequence[str] = (),
+    doubts: Sequence[str],
     among: CaseRange | None = None,
 ) -> Threshold:
     """Return the threshold of labelled posts.
@@ -138,16 +143,18 @@ def fit_posts(
         raise BadInput(
             f"{about['fitted_from']}: no verdict on a labelled post states a confidence; run it with --threshold"
         )
-    attempt = count_attempt(
-        ledger, {**promise.as_json(), "cluster": fitting.by["by"]}, _hash_of_fitting(fitting), among
-    )
+    columns = (posts.confidence, posts.decided, posts.hateful, posts.wrong, posts.wrong_side)
+    rows = zip(fitting.ids, *(each.tolist() for each in columns), strict=True)
+    data = hash_rows([None if value != value else value for value in row] for row in rows)
+    attempt = count_attempt(ledger, {**promise.as_json(), "cluster": fitting.by["by"]}, data, among)
     error = error_of_attempt(attempt, promise.level)
-    order, drawn = _draw_posts(fitting)
+    order = shuffle_rows(fitting.ids)
+    drawn = posts.take_rows(first_of_each_cluster(order, cluster))
     found = find_acceptance_rule(drawn, promise, error)
     if not found:
         raise BadInput(_too_few_message(drawn, promise, attempt, error, fitting.counted_as))
     taken = found.accepts(posts)
-    seen = _share_of_posts(~posts.wrong, taken)
+    seen = mean_or_none(~posts.wrong[taken])
     warnings = list(doubts)
     if len(drawn) < len(posts) and seen is not None and seen < promise.agreement:
         warnings.append(
@@ -156,8 +163,19 @@ def fit_posts(
         )
     stated = posts.decided & ~np.isnan(posts.confidence)
     confidence, right = posts.confidence[stated], ~posts.wrong[stated]
-    folds = _fold_numbers(order, cluster)
-    validated = _cross_validate(posts, promise, error, order, cluster, folds)
+    # All rows of a cluster are in one fold.
+    numbers, first = np.unique(cluster[order], return_index=True)
+    fold_of_row = (np.argsort(np.argsort(first)) % _FOLDS)[np.searchsorted(numbers, cluster)]
+    validated, calibrated = np.zeros(len(posts), dtype=bool), confidence.copy()
+    for fold in range(_FOLDS):
+        here = fold_of_row == fold
+        others = order[~here[order]]
+        if len(others):  # whether the rule that is fitted on the other folds accepts these posts
+            others_drawn = posts.take_rows(first_of_each_cluster(others, cluster))
+            validated |= here & find_acceptance_rule(others_drawn, promise, error).accepts(posts)
+        here = here[stated]
+        if points := calibration_map(confidence[~here], right[~here]):
+            calibrated[here] = interpolate(points, confidence[here])
     return Threshold(
         threshold=None if promise.by_verdict else found.hateful,
         by_verdict=ByVerdict(hateful=found.hateful, harmless=found.harmless) if promise.by_verdict else None,
@@ -166,29 +184,23 @@ def fit_posts(
         attempt=attempt,
         error=error,
         coverage=float(taken.mean()),
-        coverage_interval=_interval_of_share(taken, np.ones(len(posts), dtype=bool), cluster),
+        coverage_interval=as_pair(share_interval(cluster, taken)),
         agreement_seen=seen,
-        agreement_interval=_interval_of_share(~posts.wrong & taken, taken, cluster),
-        missed_hate_seen=_share_of_posts(posts.wrong_side, taken & ~posts.hateful),
-        false_alarms_seen=_share_of_posts(posts.wrong_side, taken & posts.hateful),
+        agreement_interval=as_pair(share_interval(cluster, ~posts.wrong & taken, taken)),
+        missed_hate_seen=mean_or_none(posts.wrong_side[taken & ~posts.hateful]),
+        false_alarms_seen=mean_or_none(posts.wrong_side[taken & posts.hateful]),
         coverage_cross_validated=float(validated.mean()),
-        agreement_cross_validated=_share_of_posts(~posts.wrong, validated),
+        agreement_cross_validated=mean_or_none(~posts.wrong[validated]),
         n_fit=len(posts),
         clusters=fitting.by,
         warnings=tuple(warnings),
         calibration=calibration_map(confidence, right),
         **_hate_by_verdict(posts),
         ece=calibration_scores(confidence, right)["ece"],
-        ece_calibrated=calibration_scores(_calibrate_by_folds(confidence, right, folds[stated]), right)["ece"],
+        ece_calibrated=calibration_scores(calibrated, right)["ece"],
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         **about,
     )
-
-
-def _draw_posts(fitting: FittingPosts) -> tuple[Ints, LabelledPosts]:
-    """Return the rows in their random order, and of each cluster the first post."""
-    order = shuffle_rows(fitting.ids)
-    return order, fitting.posts.take_rows(first_of_each_cluster(order, fitting.cluster))
 
 
 def _hate_by_verdict(posts: LabelledPosts) -> JSON:
@@ -233,14 +245,6 @@ def clusters_as_json(by: str, cluster: Ints) -> JSON:
     return {"by": by, "n": len(sizes), "largest": int(sizes.max(initial=0))}
 
 
-def _hash_of_fitting(fitting: FittingPosts) -> str:
-    """Return a hash of the posts to fit on, whatever their order."""
-    posts = fitting.posts
-    parts = (posts.confidence, posts.decided, posts.hateful, posts.wrong, posts.wrong_side)
-    rows = zip(fitting.ids, *(part.tolist() for part in parts), strict=True)
-    return hash_rows([post_id, *(None if value != value else value for value in row)] for post_id, *row in rows)
-
-
 def shuffle_rows(ids: Sequence[str]) -> Ints:
     """Return rows in a random order that follows from their ids alone."""
     return np.random.default_rng(0).permutation(np.argsort(ids, kind="stable"))
@@ -249,45 +253,6 @@ def shuffle_rows(ids: Sequence[str]) -> Ints:
 def first_of_each_cluster(order: Ints, cluster: Ints) -> Ints:
     """Return the first row of each cluster in a random order; these rows are independent of each other."""
     return order[np.unique(cluster[order], return_index=True)[1]]
-
-
-def _fold_numbers(order: Ints, cluster: Ints) -> Ints:
-    """Return the number of each row's fold. All rows of a cluster are in one fold."""
-    numbers, first = np.unique(cluster[order], return_index=True)
-    return (np.argsort(np.argsort(first)) % _FOLDS)[np.searchsorted(numbers, cluster)]
-
-
-def _cross_validate(
-    posts: LabelledPosts, promise: AgreementPromise, error: float, order: Ints, cluster: Ints, folds: Ints
-) -> Bools:
-    """Return, for each post, whether the rule fitted on the other folds accepts it."""
-    taken = np.zeros(len(posts), dtype=bool)
-    for fold in range(_FOLDS):
-        here = folds == fold
-        others = order[~here[order]]
-        if len(others):
-            drawn = posts.take_rows(first_of_each_cluster(others, cluster))
-            taken |= here & find_acceptance_rule(drawn, promise, error).accepts(posts)
-    return taken
-
-
-def _calibrate_by_folds(confidence: Floats, right: Bools, folds: Ints) -> Floats:
-    """Calibrate each confidence by the posts of the other folds."""
-    found = confidence.copy()
-    for fold in range(_FOLDS):
-        here = folds == fold
-        if points := calibration_map(confidence[~here], right[~here]):
-            found[here] = interpolate(points, confidence[here])
-    return found
-
-
-def _share_of_posts(hits: Bools, among: Bools) -> float | None:
-    return float(hits[among].mean()) if among.any() else None
-
-
-def _interval_of_share(hits: Bools, among: Bools, cluster: Ints) -> tuple[float, float] | None:
-    found = share_interval(cluster, hits, among)
-    return None if found is None else (found[0], found[1])
 
 
 def _too_few_message(

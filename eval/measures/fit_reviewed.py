@@ -23,6 +23,8 @@ SELECTED = (
     "cases that are reviewed, and promises nothing for those that weren't; review a random share as well "
     "(--set review_rule=all on some posts, or second opinions), or fit it on a labelled set"
 )
+# What all cases must have in common, with the option that chooses among them.
+_CHOSEN_BY = {"graph": "of-graph", "policy_sha": "policy-sha", "scheme": "since", "line_up": "since"}
 _TIED = "the verdict is a tie"  # as the court gives the reason of a review
 
 
@@ -55,7 +57,7 @@ def fit_reviewed(
     by = cluster or NEAR
     if by not in (NEAR, POST):
         raise BadInput(f"cluster: {by}: reviewed cases have no such field; it is {NEAR} or {POST}")
-    kinds: dict[str, Counter[str]] = {name: Counter() for name in ("graph", "policy_sha", "scheme", "line_up")}
+    kinds: dict[str, Counter[str]] = {name: Counter() for name in _CHOSEN_BY}
     cases = [
         each
         for each in decisions
@@ -64,7 +66,20 @@ def fit_reviewed(
     for each in cases:
         for name, counted in kinds.items():
             counted[str(each.get(name) or "")] += 1
-    _check_one_kind(fitted_from, kinds, sum(_is_true(each["rehearsed"]) for each in cases), len(cases))
+    if rehearsed := sum(_is_true(each["rehearsed"]) for each in cases):
+        raise BadInput(
+            f"{fitted_from}: the rehearsal model took part in {rehearsed} of {len(cases)} cases, and a threshold "
+            "fitted to its rules would promise nothing; take cases of real models"
+        )
+    if not cases:
+        raise BadInput(f"{fitted_from}: no reviewed cases; take a longer time")
+    for name, counted in kinds.items():
+        if len(counted) > 1:
+            found = ", ".join(f"{value or 'none'} ({many})" for value, many in counted.most_common(5))
+            raise BadInput(
+                f"{fitted_from}: the cases are of several kinds, and a threshold holds for one: {name}: {found}; "
+                f"choose with --{_CHOSEN_BY[name]}"
+            )
     verdict = np.array([each["court_outcome"] == "verdict" for each in cases])
     hateful = np.array([_is_true(each["court_hateful"]) for each in cases])
     posts = LabelledPosts(
@@ -89,24 +104,6 @@ def fit_reviewed(
     doubts = warn_of_recurring_texts(texts, [each["category"] for each in cases])
     among = CaseRange(about["graph"], about["policy"], min(fitting.ids), max(fitting.ids))
     return fit_posts(fitting, promise, ledger, about, [SELECTED, *doubts], among)
-
-
-def _check_one_kind(fitted_from: str, kinds: Mapping[str, Counter[str]], rehearsed: int, count: int) -> None:
-    if rehearsed:
-        raise BadInput(
-            f"{fitted_from}: the rehearsal model took part in {rehearsed} of {count} cases, and a threshold "
-            "fitted to its rules would promise nothing; take cases of real models"
-        )
-    if not count:
-        raise BadInput(f"{fitted_from}: no reviewed cases; take a longer time")
-    ways = {"graph": "of-graph", "policy_sha": "policy-sha", "scheme": "since", "line_up": "since"}
-    for name, counted in kinds.items():
-        if len(counted) > 1:
-            found = ", ".join(f"{value or 'none'} ({many})" for value, many in counted.most_common(5))
-            raise BadInput(
-                f"{fitted_from}: the cases are of several kinds, and a threshold holds for one: {name}: {found}; "
-                f"choose with --{ways[name]}"
-            )
 
 
 def _is_true(value: Any) -> bool:

@@ -12,7 +12,7 @@ from tribunal.eval.measures.agreement import measure_perspectives, measure_repea
 from tribunal.eval.measures.bootstrap import LEVEL
 from tribunal.eval.measures.calibration import CELLS_OF_GROUP, POINTS_OF_GROUP, measure_calibration
 from tribunal.eval.measures.clusters import Clusters, clusters_of
-from tribunal.eval.measures.columns import MEASURED_GROUPS, Ints, RunColumns, read_columns
+from tribunal.eval.measures.columns import MEASURED_GROUPS, RunColumns, read_columns
 from tribunal.eval.measures.consistency import measure_consistency
 from tribunal.eval.measures.costs import measure_cost, measure_group_cost, measure_savings
 from tribunal.eval.measures.scores import (
@@ -25,7 +25,7 @@ from tribunal.eval.measures.scores import (
     scores_by_label,
 )  # fmt: skip
 from tribunal.files import write_whole
-from tribunal.runner.journal import OutputUnwritten
+from tribunal.runner.journal import report_unwritten
 from tribunal.runner.tally import count_empty_reasons, response_format_shares
 from tribunal.schema import JSON
 
@@ -64,23 +64,28 @@ def save_metrics(folder: Path, measured: JSON) -> JSON:
         Unwritten: the file can't be written.
     """
     path = folder / METRICS
-    try:
+    with report_unwritten(path):
         write_whole(path, json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    except OSError as error:
-        raise OutputUnwritten(
-            f"{path}: can't be written: {error.strerror}; make room, or let the folder be written"
-        ) from error
     return measured
 
 
 def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
     """Measure results that have been read; as `measure_run`."""
-    clusters = clusters_of(columns, cluster)
+    clusters, planned = clusters_of(columns, cluster), columns.planned_count
     return {
         "graph": columns.run.get("graph"),
         "dataset": columns.run.get("dataset"),
         "scheme": columns.scheme,
-        **_count_outcomes(columns),
+        "n": columns.row_count,
+        "posts": len(columns.ids),
+        "missing": None if planned is None else max(0, planned - columns.row_count),
+        "verdicts": columns.count_outcome("verdict"),
+        **count_without_verdict(columns, np.arange(columns.row_count)),
+        "uncertain": int(columns.uncertain[columns.has_verdict].sum()),
+        "unlabelled": int((~columns.is_labelled).sum()),
+        "decided": int(columns.is_decided.sum()),
+        "rehearsed": columns.rehearsed,
+        "unfit": columns.unfit,
         "clusters": clusters.as_json(),
         **score_rows(columns, clusters=clusters),
         "baselines": score_baselines(columns),
@@ -106,42 +111,23 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
     }
 
 
-def _count_outcomes(columns: RunColumns) -> JSON:
-    chosen, repeats = columns.run.get("n"), columns.run.get("repeats", 1)
-    whole = chosen * repeats if isinstance(chosen, int) and isinstance(repeats, int) else None
-    return {
-        "n": columns.row_count,
-        "posts": len(columns.ids),
-        "missing": None if whole is None else max(0, whole - columns.row_count),
-        "verdicts": columns.count_outcome("verdict"),
-        **count_without_verdict(columns, np.arange(columns.row_count)),
-        "uncertain": int(columns.uncertain[columns.has_verdict].sum()),
-        "unlabelled": int((~columns.is_labelled).sum()),
-        "decided": int(columns.is_decided.sum()),
-        "rehearsed": columns.rehearsed,
-        "unfit": columns.unfit,
-    }
-
-
 def _measure_groups(columns: RunColumns, clusters: Clusters, name: str) -> JSON:
     held = dict(columns.groups[name])
     if name == "by_difficulty":  # both at once, as H-VLI's own table has it
         held[BEYOND_EASY] = np.sort(np.concatenate([held.get(each, np.arange(0)) for each in DIFFICULTIES[1:3]]))
     largest = sorted(held, key=lambda value: (-len(held[value]), value))[:MOST_GROUPS]
     named = [*_ALWAYS.get(name, ()), *sorted(set(largest) - set(_ALWAYS.get(name, ())))]
-    groups = {value: held.get(value, np.arange(0)) for value in named}
-    measured = {value: _measure_group(columns, clusters, rows) for value, rows in groups.items()}
-    if name in DETAILED:
-        for value, rows in groups.items():
+    measured = {}
+    for value in named:
+        rows = held.get(value, np.arange(0))
+        share, interval = binary_accuracy(columns, clusters, rows)
+        scores = score_rows(columns, rows, clusters)
+        scores["intervals"]["binary_accuracy"] = interval
+        counts = count_without_verdict(columns, rows)
+        measured[value] = {"n": len(rows), **counts, **scores, "binary_accuracy": share}
+        if name in DETAILED:
             measured[value]["calibration"] = measure_calibration(
                 columns, clusters, rows, points=POINTS_OF_GROUP, cells=CELLS_OF_GROUP
             )
             measured[value]["cost"] = measure_group_cost(columns, clusters, rows)
     return measured
-
-
-def _measure_group(columns: RunColumns, clusters: Clusters, rows: Ints) -> JSON:
-    share, interval = binary_accuracy(columns, clusters, rows)
-    scores = score_rows(columns, rows, clusters)
-    scores["intervals"]["binary_accuracy"] = interval
-    return {"n": len(rows), **count_without_verdict(columns, rows), **scores, "binary_accuracy": share}

@@ -11,17 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import erfc, gcd, sqrt
-from statistics import NormalDist
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import LEVEL, SEED, ClusterKinds, Interval
+from tribunal.eval.measures.bootstrap import LEVEL, NORMAL_QUANTILE, SEED, ClusterKinds, Interval
 from tribunal.eval.measures.columns import Bools, Floats, Ints
+
+
+def divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:
+    """Return shares; nan of nothing."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares: Floats = np.true_divide(part, whole)
+    return shares
 
 
 def number_or_none(value: Floats | float) -> float | None:
     """Return a number as JSON has it: None for nan."""
     return None if np.isnan(value) else float(value)
+
+
+def mean_or_none(values: Floats | Ints | Bools) -> float | None:
+    """Return a mean; None of nothing."""
+    return float(values.mean()) if len(values) else None
+
+
+def as_pair(interval: Interval) -> tuple[float, float] | None:
+    """Return an interval as a pair."""
+    return (interval[0], interval[1]) if interval else None
 
 
 def share_interval(cluster: Ints, hits: Bools, among: Bools | None = None) -> Interval:
@@ -36,13 +52,12 @@ def share_interval(cluster: Ints, hits: Bools, among: Bools | None = None) -> In
     return rate_interval(np.bincount(cluster, hits, minlength=1), np.bincount(cluster, every, minlength=1))
 
 
-def rate_interval(hits: Ints | Floats, totals: Ints | Floats, *, level: float = LEVEL) -> Interval:
+def rate_interval(hits: Ints | Floats, totals: Ints | Floats) -> Interval:
     """Return the interval of a rate: the sum of hits over the sum of totals.
 
     Args:
         hits: of each cluster how many count.
         totals: of each cluster out of how many, none below its hits.
-        level: from 0 to 1.
 
     Returns:
         Its lowest and highest value; None of nothing, and where one cluster holds everything.
@@ -52,17 +67,17 @@ def rate_interval(hits: Ints | Floats, totals: Ints | Floats, *, level: float = 
     n, clusters = float(totals.sum()), len(totals)
     if not n:
         return None
-    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    quantile = NORMAL_QUANTILE
     if clusters < n:
         if clusters == 1:
             return None
         residuals: Floats = hits - float(hits.sum() / n) * totals.astype(float)
         freedom = satterthwaite_freedom(residuals, np.ones(clusters, dtype=np.int64))
-        n, quantile = n / design_effect(hits, totals), student_quantile(freedom, level)
+        n, quantile = n / design_effect(hits, totals), student_quantile(freedom)
     return wilson_interval(float(hits.sum() / totals.sum()), n, quantile)
 
 
-def wilson_interval(rate: float, n: float, quantile: float = NormalDist().inv_cdf((1 + LEVEL) / 2)) -> list[float]:
+def wilson_interval(rate: float, n: float, quantile: float = NORMAL_QUANTILE) -> list[float]:
     """Return Wilson's interval of a rate among n independent posts, at 95 % unless another quantile is given."""
     square = quantile * quantile
     centre = (rate + square / (2 * n)) / (1 + square / n)
@@ -70,9 +85,9 @@ def wilson_interval(rate: float, n: float, quantile: float = NormalDist().inv_cd
     return [0.0 if rate == 0 else max(0.0, centre - half), 1.0 if rate == 1 else min(1.0, centre + half)]
 
 
-def f1_interval(hits: Ints | Floats, errors: Ints | Floats, *, level: float = LEVEL) -> Interval:
+def f1_interval(hits: Ints | Floats, errors: Ints | Floats) -> Interval:
     """Return the interval of an F1, from each cluster's true positives and its false ones of both kinds."""
-    found = rate_interval(hits, hits + errors, level=level)
+    found = rate_interval(hits, hits + errors)
     return found and [2 * end / (1 + end) for end in found]
 
 
@@ -105,11 +120,11 @@ def satterthwaite_freedom(residuals: Floats, counts: Ints) -> float:
 
 
 @cache
-def student_quantile(freedom: float, level: float) -> float:
-    """Return the quantile of Student's distribution that bounds an interval of this level about its middle."""
+def student_quantile(freedom: float) -> float:
+    """Return the quantile of Student's distribution that bounds an interval about its middle."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, (1 + level) / 2))
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 EXCHANGES = 4999
@@ -148,35 +163,34 @@ def exchange_test(differences: Ints) -> tuple[float, bool]:
     return min(1.0, float(2 * chances[at + 1 :].sum() + chances[at])), True
 
 
-def randomisation_test(one: Floats, other: Floats, statistic: Callable[[Floats], Floats], *, seed: int = SEED) -> float:
+def randomisation_test(one: Floats, other: Floats, statistic: Callable[[Floats], Floats]) -> float:
     """Return the two-sided p that a statistic of sums differs between two runs, by 4,999 random exchanges.
 
     Args:
         one: what each cluster adds to the first run's sums, (cluster, value).
         other: the same for the second run.
         statistic: of sums (…, value), a number each.
-        seed: of the exchanges.
     """
     differ = (one != other).any(axis=1)
     first, second = one.sum(axis=0), other.sum(axis=0)
-    seen = _statistic_gap(statistic, first, second)
+
+    def gap(one: Floats, other: Floats) -> Floats:
+        return np.abs(np.nan_to_num(statistic(one)) - np.nan_to_num(statistic(other)))
+
+    seen = gap(first, second)
     if np.isnan(seen) or not differ.any():
         return 1.0
     kinds = ClusterKinds.from_values((other - one)[differ])
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     step, reached = max(1, _AT_ONCE // max(kinds.values.shape)), 0
     for start in range(0, EXCHANGES, step):
         exchanged = random.binomial(kinds.counts, 0.5, size=(min(step, EXCHANGES - start), len(kinds.counts)))
         moved = exchanged.astype(float) @ kinds.values
-        reached += int((_statistic_gap(statistic, first + moved, second - moved) >= seen - 1e-12).sum())
+        reached += int((gap(first + moved, second - moved) >= seen - 1e-12).sum())
     return (reached + 1) / (EXCHANGES + 1)
 
 
-def _statistic_gap(statistic: Callable[[Floats], Floats], first: Floats, second: Floats) -> Floats:
-    return np.abs(np.nan_to_num(statistic(first)) - np.nan_to_num(statistic(second)))
-
-
-def difference_interval(differences: Floats, sizes: Floats, *, level: float = LEVEL) -> Interval:
+def difference_interval(differences: Floats, sizes: Floats) -> Interval:
     """Return the interval of a difference of two shares of the same posts: sum of differences over sum of sizes.
 
     Bonett and Price, "Adjusted Wald intervals for the difference between proportions in paired data" (2012): two
@@ -185,7 +199,6 @@ def difference_interval(differences: Floats, sizes: Floats, *, level: float = LE
     Args:
         differences: of each cluster, from −its size to its size.
         sizes: how many posts each cluster has.
-        level: from 0 to 1.
 
     Returns:
         None where there is but one cluster, unless it is a single post.
@@ -193,7 +206,7 @@ def difference_interval(differences: Floats, sizes: Floats, *, level: float = LE
     clusters, n = len(sizes), float(sizes.sum())
     if not n or (clusters == 1 and n > 1):
         return None
-    quantile = student_quantile(clusters - 1, level) if clusters < n else NormalDist().inv_cdf((1 + level) / 2)
+    quantile = student_quantile(clusters - 1) if clusters < n else NORMAL_QUANTILE
     size = float(sizes @ sizes) / n
     differences, sizes = np.append(differences, [size, -size]), np.append(sizes, [size, size])
     n = float(sizes.sum())

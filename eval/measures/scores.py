@@ -8,19 +8,33 @@ tests/eval/measures/test_oracle.py holds it to scikit-learn's. A table counts po
 (column). Its last column, beyond the labels, holds posts without a verdict, as errors. Of two labels the answer is then
 the other one. Of several it is no label at all: it misses the post's own label and falls on no other.
 docs/measures.md says which intervals are which.
+
+Macro- and weighted F1 have intervals by the jackknife over clusters, on the scale of the logit: within 0 and 1, and
+always about their estimate. The variance is that of the estimates without one cluster each (Tukey, 1958), and no less
+than that without one result each. Its degrees of freedom are Satterthwaite's (1946).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import sqrt
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, Interval
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, Statistics
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
-from tribunal.eval.measures.jackknife import logit_intervals
-from tribunal.eval.measures.rates import f1_interval, number_or_none, rate_interval, share_interval
+from tribunal.eval.measures.rates import (
+    divide,
+    f1_interval,
+    mean_or_none,
+    number_or_none,
+    rate_interval,
+    satterthwaite_freedom,
+    share_interval,
+    student_quantile,
+    wilson_interval,
+)
 from tribunal.schema import JSON
 
 MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
@@ -91,29 +105,27 @@ def binary_scores(columns: RunColumns) -> JSON:
     `overall` is the plain mean of the two, as in AntiHateAgent's Table 2; a class that occurs and was never answered
     has precision 0 in it.
     """
-    return _score_with_errors(columns, lambda rows: _score_fold(columns, rows))
 
+    def score(rows: Ints) -> JSON:
+        truth, yes = columns.positive[rows], columns.hateful[rows]
+        answer = np.where(yes == NO_LABEL, 1 - truth, yes)
+        table = _confusion_table(truth, answer, [0, 1])
+        each = _class_scores(table)
+        occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
+        overall: JSON = {"accuracy": mean_or_none(truth == answer)}
+        for name, values in each.items():
+            overall[name] = mean_or_none(np.nan_to_num(values[occur]))
+        positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
+        return {"positive": positive, "negative": negative, "overall": overall}
 
-def _score_fold(columns: RunColumns, rows: Ints) -> JSON:
-    truth, yes = columns.positive[rows], columns.hateful[rows]
-    answer = np.where(yes == NO_LABEL, 1 - truth, yes)
-    table = _confusion_table(truth, answer, [0, 1])
-    each = _class_scores(table)
-    occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
-    overall = {
-        name: float(np.nan_to_num(values[occur]).mean()) if occur.any() else None for name, values in each.items()
-    }
-    accuracy = float((truth == answer).mean()) if len(rows) else None
-    positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
-    return {"positive": positive, "negative": negative, "overall": {"accuracy": accuracy, **overall}}
+    return _score_with_errors(columns, score)
 
 
 def binary_accuracy(columns: RunColumns, clusters: Clusters, rows: Ints) -> tuple[float | None, Interval]:
     """Return the share of verdicts among these rows that is right on yes or no, and its interval."""
     decided = rows[columns.is_decided[rows]]
     right = columns.positive[decided] == columns.hateful[decided]
-    share = float(right.mean()) if len(decided) else None
-    return share, share_interval(clusters.of_post[columns.post[decided]], right)
+    return mean_or_none(right), share_interval(clusters.of_post[columns.post[decided]], right)
 
 
 def scores_by_label(columns: RunColumns, clusters: Clusters) -> JSON:
@@ -200,14 +212,14 @@ def measures_of_tables(
     hits = answered[..., positive, :][..., positive].sum(axis=(-2, -1))
     yes = gold[..., positive].sum(axis=-1)
     said_yes = hits + answered[..., ~positive, :][..., positive].sum(axis=(-2, -1)) + missing[..., ~positive].sum(-1)
-    f1s, occur = _divide(2 * own, gold + called), gold + called > 0
+    f1s, occur = divide(2 * own, gold + called), gold + called > 0
     values = (
-        _divide(own.sum(axis=-1), gold.sum(axis=-1)),
-        _divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
-        _divide(np.where(occur, f1s * gold, 0).sum(axis=-1), gold.sum(axis=-1)),
-        _divide(hits, said_yes),
-        _divide(hits, yes),
-        _divide(2 * hits, said_yes + yes),
+        divide(own.sum(axis=-1), gold.sum(axis=-1)),
+        divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
+        divide(np.where(occur, f1s * gold, 0).sum(axis=-1), gold.sum(axis=-1)),
+        divide(hits, said_yes),
+        divide(hits, yes),
+        divide(2 * hits, said_yes + yes),
     )
     return dict(zip(MEASURES, values, strict=True))
 
@@ -216,13 +228,7 @@ def _class_scores(table: Ints) -> dict[str, Floats]:
     """Return precision, recall and F1 of each label of a table of answered posts; nan where undefined."""
     answered = table[:, :-1]
     own, gold, called = answered.diagonal(), answered.sum(axis=1), answered.sum(axis=0)
-    return {"precision": _divide(own, called), "recall": _divide(own, gold), "f1": _divide(2 * own, gold + called)}
-
-
-def _divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: Floats = np.true_divide(part, whole)
-    return shares
+    return {"precision": divide(own, called), "recall": divide(own, gold), "f1": divide(2 * own, gold + called)}
 
 
 def score_intervals_of(
@@ -272,14 +278,60 @@ def _average_f1_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: boo
     together = float(sizes @ sizes) / len(cell)
     # One error takes from macro-F1 as much as from the accuracy of so many posts: fewer where a label is rare.
     as_many = int((gold > 0).sum()) ** 2 / float((1 / gold[gold > 0]).sum())
-    return logit_intervals(
-        clusters,
-        results,
-        lambda sums: _average_f1s(sums.reshape(*sums.shape[:-1], *shape), of_two=of_two),
-        {"macro_f1": as_many / together, "weighted_f1": len(cell) / together},
-    )
+    posts_at_ends = {"macro_f1": as_many / together, "weighted_f1": len(cell) / together}
+
+    def average_f1s(sums: Floats) -> dict[str, Floats]:
+        found = measures_of_tables(sums.reshape(*sums.shape[:-1], *shape), range(labels), of_two=of_two)
+        return {name: found[name] for name in posts_at_ends}
+
+    return logit_intervals(clusters, results, average_f1s, posts_at_ends)
 
 
-def _average_f1s(tables: Floats, *, of_two: bool) -> dict[str, Floats]:
-    found = measures_of_tables(tables, range(tables.shape[-2]), of_two=of_two)
-    return {name: found[name] for name in ("macro_f1", "weighted_f1")}
+def logit_intervals(
+    clusters: ClusterKinds, results: ClusterKinds, statistics: Statistics, posts_at_ends: Mapping[str, float]
+) -> dict[str, Interval]:
+    """Return the intervals of statistics of sums that lie within 0 and 1.
+
+    Args:
+        clusters: what each cluster adds to the sums.
+        results: what each result adds.
+        statistics: of sums, an array (…, values), give arrays (…) by name.
+        posts_at_ends: by name, how many independent posts a statistic of 0 or 1 is to count for: nothing varies there.
+
+    Returns:
+        By name the lowest and the highest value; None where there is but one cluster, or the statistic isn't defined.
+    """
+    estimates = statistics(clusters.total_values)
+    if clusters.cluster_count < 2:
+        return dict.fromkeys(estimates)
+    by_cluster, by_result = (_variances_without_one(kinds, statistics) for kinds in (clusters, results))
+    alone = clusters.cluster_count == results.cluster_count
+    found: dict[str, Interval] = {}
+    for name, value in estimates.items():
+        estimate = float(value)
+        variance, freedom = by_cluster[name]
+        variance = max(variance, by_result[name][0])
+        if np.isnan(estimate):
+            found[name] = None
+        elif variance and 0 < estimate < 1:
+            half = student_quantile(np.inf if alone else freedom) * sqrt(variance)
+            middle, half = np.log(estimate / (1 - estimate)), half / (estimate * (1 - estimate))
+            found[name] = [float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half)]
+        else:
+            quantile = student_quantile(np.inf if alone else clusters.cluster_count - 1)
+            found[name] = wilson_interval(estimate, posts_at_ends[name], quantile)
+    return found
+
+
+def _variances_without_one(kinds: ClusterKinds, statistics: Statistics) -> dict[str, tuple[float, float]]:
+    """Return the variance of each statistic over estimates without one each, and its degrees of freedom."""
+    every = kinds.cluster_count
+    found = {}
+    for name, without in statistics(kinds.total_values - kinds.values).items():
+        found[name] = (0.0, 1.0)
+        known = ~np.isnan(without)
+        if known.any():
+            often = kinds.counts[known]
+            gaps = without[known] - np.average(without[known], weights=often)
+            found[name] = (float(often @ gaps**2) * (every - 1) / every, satterthwaite_freedom(gaps, often))
+    return found

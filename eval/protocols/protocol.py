@@ -358,14 +358,12 @@ def _read_own_table(path: Path) -> Protocol:
         for name, part in held.datasets.items()
     }
     conditions = {
-        name: row.model_copy(update={"graph": str(path.parent / row.graph)}) if _is_in_file(row.graph) else row
+        name: row.model_copy(update={"graph": str(path.parent / row.graph)})
+        if row.graph.partition(":")[0].endswith(".py")
+        else row
         for name, row in held.conditions.items()
     }
     return held.model_copy(update={"datasets": datasets, "conditions": conditions})
-
-
-def _is_in_file(graph: str) -> bool:
-    return graph.partition(":")[0].endswith(".py")
 
 
 def load_protocol(name: str, called: str = "protocol") -> Protocol:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
-from tribunal.eval.measures.columns import count_failures_as_wrong, read_columns
+from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.consistency import compare_consistency_of_all
-from tribunal.eval.measures.costs import money_saved
+from tribunal.eval.measures.costs import compare_settings, money_saved
 from tribunal.eval.measures.metrics import DETAILED, measure_columns
-from tribunal.eval.measures.switches import compare_settings
 from tribunal.eval.report.charts import Axis, percent_axis
 from tribunal.eval.report.cost_fronts import cost_fronts
 from tribunal.eval.report.overview import (
@@ -29,19 +27,15 @@ from tribunal.eval.report.overview import (
     overview_row,
     paper_table,
 )
-from tribunal.eval.report.page import render_template
+from tribunal.eval.report.page import output_folder, render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
 from tribunal.eval.report.samples import write_samples
 from tribunal.eval.runs.final_looks import final_look_in_words
 from tribunal.files import write_whole
-from tribunal.runner.prices import prices_of_run, warn_of_changed_servers
+from tribunal.runner.prices import Prices, prices_of_run, warn_of_changed_servers
 from tribunal.runner.results import find_chain_fault
 from tribunal.runner.tally import warn_of_empty_reasons, warn_of_mixed_formats
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
-    from tribunal.runner.prices import Prices
-    from tribunal.schema import JSON
+from tribunal.schema import JSON
 
 PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"
 MOST = 50
@@ -69,13 +63,10 @@ def write_report(
     """
     values = _collect_values(folders, most, prices, cluster)
     page, text, latex, figures = (out / name for name in (PAGE, TEXT, LATEX, FIGURES))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
+    with output_folder(out):
         for path in (page, text, latex):
             write_whole(path, render_template(f"{path.name}.jinja", values))
         write_whole(figures, json.dumps(_figures(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    except OSError as error:
-        raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
     return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
 
 
@@ -136,10 +127,17 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
     columns = name_labels_by_policy(read)
     measured = measure_columns(columns, cluster=cluster)
     known, name = prices or prices_of_run(columns.folder), columns.folder.resolve().name
+    run = columns.run
+    if columns.row_count and not columns.shown_policy and run.get("policy"):
+        run = {**run, "policy": "none was shown to a model"}
+    paper = paper_table(run, measured)
+    if paper is not None and measured["failures"]:
+        as_paper = measure_columns(count_failures_as_wrong(columns), cluster=cluster)
+        paper = paper_table(run, measured, as_paper)
     return {
         "name": name,
         "overview": overview_row(columns, measured, prices, cluster),
-        "settings": list(_flatten_settings(_as_run(columns))),
+        "settings": list(_flatten_settings(run)),
         **{part: _run_words(part, columns, measured) for part in _WORDS},
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
@@ -149,7 +147,7 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
             {"run": name, "what": each, "held": held, "money": money_saved(columns, each, known) if known else None}
             for each, held in measured["saved"].items()
         ],
-        "paper": _paper_table(columns, measured, cluster),
+        "paper": paper,
         "reported": reported_posts(columns, most),
     }
 
@@ -158,20 +156,6 @@ def _risk_axis(measured: JSON) -> Axis:
     """Return the scale of the risk–coverage curve."""
     risks = [each["risk"] for each in measured["calibration"]["risk_coverage"]]
     return percent_axis(0.0, max(risks, default=0.0) or 0.05)
-
-
-def _paper_table(columns: RunColumns, measured: JSON, cluster: str | None) -> JSON | None:
-    found = paper_table(columns.run, measured)
-    if found is None or not measured["failures"]:
-        return found
-    return paper_table(columns.run, measured, measure_columns(count_failures_as_wrong(columns), cluster=cluster))
-
-
-def _as_run(columns: RunColumns) -> JSON:
-    """Return run.json, without a policy that no model was shown."""
-    if columns.row_count and not columns.shown_policy and columns.run.get("policy"):
-        return {**columns.run, "policy": "none was shown to a model"}
-    return columns.run
 
 
 def _flatten_settings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:

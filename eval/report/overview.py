@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tribunal.eval.protocols.protocol import load_protocols
+from tribunal.eval.measures.columns import RunColumns
+from tribunal.eval.protocols.protocol import PaperRow, load_protocols
 from tribunal.eval.report.cost_fronts import costs_and_scores
 from tribunal.models.served_name import name_of_label
 from tribunal.prompts.policy import list_shipped_policies, load_policy
 from tribunal.runner.prices import Prices, prices_of_run, total_cost
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import RunColumns
-    from tribunal.eval.protocols.protocol import PaperRow
-    from tribunal.schema import JSON, Scheme
+from tribunal.schema import JSON, Scheme
 
 _UNNAMED = ("negative", "positive")  # how yes and no are called where a set has several words for each
 
@@ -80,12 +76,11 @@ def left_out_in_words(images: JSON) -> str | None:
     said = f"{images['left_out']:,} posts of the set were left out, since their image wasn't there"
     if not images["labels"]:  # of a run of an earlier version
         return said
-    left_out, kept = (_count_by_label(images["labels"][part]) for part in ("left_out", "kept"))
+    left_out, kept = (
+        ", ".join(f"{count:,} {label}" for label, count in sorted(images["labels"][part].items()))
+        for part in ("left_out", "kept")
+    )
     return f"{said} ({left_out}); {sum(images['labels']['kept'].values()):,} are left ({kept})"
-
-
-def _count_by_label(labels: JSON) -> str:
-    return ", ".join(f"{count:,} {label}" for label, count in sorted(labels.items()))
 
 
 def missing_images_warning(images: JSON) -> str | None:

@@ -12,20 +12,21 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
 
+from tribunal.errors import BadInput
 from tribunal.eval.report.charts import percent_axis, x_of_share, y_of_share
+from tribunal.schema import JSON
 from tribunal.templates import make_template_environment, visible_value
 from tribunal.text import one_line
-
-if TYPE_CHECKING:
-    from tribunal.schema import JSON
 
 _NOTHING = "–"
 _LONGEST_WORD = 40  # letters that stand on one line whatever there is room for
@@ -40,15 +41,21 @@ def render_template(template: str, held: JSON, style: str | None = None) -> str:
         held: what it shows; every value is a stranger's words.
         style: the stylesheet of an HTML page; None: report.css.
     """
-    if template.endswith(".md.jinja"):
-        return _jinja_environment(_visible_in_markdown, autoescape=False).get_template(template).render(**held)
-    if template.endswith(".tex.jinja"):  # what is shown is marked, so that Jinja doesn't escape it for HTML
-        return _jinja_environment(_visible_in_latex, autoescape=True).get_template(template).render(**held)
-    if template.endswith(".txt.jinja"):
-        return _jinja_environment(_line_value, autoescape=False).get_template(template).render(**held)
-    style = style or read_source("report.css")
-    page = _jinja_environment(visible_value, autoescape=True).get_template(template)
-    return page.render(**held, style=Markup(style), digest=hash_source(style))  # noqa: S704  # our own file
+    form = template.split(".")[-2]
+    if form == "html":
+        style = style or read_source("report.css")
+        held = {**held, "style": Markup(style), "digest": hash_source(style)}  # noqa: S704  # our own file
+    return _jinja_environment(form).get_template(template).render(**held)
+
+
+@contextmanager
+def output_folder(out: Path) -> Iterator[None]:
+    """Make the folder of an output, and refuse it if it can't be written within the context."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise BadInput(f"out: {out}: {error.strerror or error}; give a folder that can be written") from error
 
 
 def hash_source(source: str) -> str:
@@ -57,23 +64,32 @@ def hash_source(source: str) -> str:
 
 
 @cache
-def _jinja_environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> Environment:
-    environment = make_template_environment(read_source, finalize, autoescape=autoescape)
+def _jinja_environment(form: str) -> Environment:
+    finalize: Callable[[Any], Any] = {
+        "html": visible_value,
+        "md": _visible_in_markdown,
+        "tex": _visible_in_latex,  # what is shown is marked, so that Jinja doesn't escape it for HTML
+        "txt": lambda value: one_line(value) if isinstance(value, str) else value,
+    }[form]
+    environment = make_template_environment(read_source, finalize, autoescape=form in ("html", "tex"))
+
+    def span(form: Callable[..., Any]) -> Callable[..., str]:
+        """Return a filter that shows both ends of an interval; nothing without one."""
+        return lambda ends, *more: "" if ends is None else " to ".join(str(form(each, *more)) for each in ends)
+
     filters: dict[str, Callable[..., Any]] = {
         "percent": lambda value, digits=1: None if value is None else f"{100 * value:.{digits}f}",
         "signed": lambda value: None if value is None else f"{100 * value:+.1f}",
-        "span": lambda ends: "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}",
+        "span": span(lambda share: f"{100 * share:.1f}"),
         "number": lambda value, digits=2: None if value is None else f"{value:,.{digits}f}".removesuffix(".00"),
         "score": lambda value: None if value is None else f"{value:.3f}",
         "scores": lambda ends: None if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
         "probability": lambda p: None if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}",
         "money": _format_money,
-        "amounts": lambda ends, digits=2: "" if ends is None else " to ".join(f"{each:,.{digits}f}" for each in ends),
-        "sums": lambda ends: "" if ends is None else " to ".join(str(_format_money(each)) for each in ends),
+        "amounts": span(lambda amount, digits=2: f"{amount:,.{digits}f}"),
+        "sums": span(_format_money),
         "cost": _format_cost,
-        "cost_span": lambda ends, kind: (
-            "" if ends is None else " to ".join(str(_format_cost(each, kind)) for each in ends)
-        ),
+        "cost_span": span(_format_cost),
         "set": lambda value: "default" if value is None else value if isinstance(value, str) else json.dumps(value),
         "whole": _keep_words_whole,
         "name": lambda value: _keep_words_whole(value, _LONGEST_NAME),
@@ -117,10 +133,6 @@ def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
 def read_source(name: str) -> str:
     """Return the text of a file in this folder."""
     return files(__package__).joinpath(name).read_text("utf-8")
-
-
-def _line_value(value: Any) -> Any:
-    return one_line(value) if isinstance(value, str) else value
 
 
 # What begins markup inside a line, a mention, or an address that a viewer would make a link of.

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import ValidationError
 
 from tribunal.cases.trial_table import spoken_turn
-from tribunal.eval.measures.columns import OUTCOMES
+from tribunal.eval.measures.columns import OUTCOMES, Bools, RunColumns
 from tribunal.runner.results import read_full_line
-from tribunal.schema import Turn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tribunal.eval.measures.columns import Bools, RunColumns
-    from tribunal.schema import JSON
+from tribunal.schema import JSON, Turn
 
 LONGEST = 4000  # characters of one utterance that are shown
 

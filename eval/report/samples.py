@@ -11,9 +11,8 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 from pydantic import ValidationError
@@ -23,16 +22,12 @@ from tribunal.cases.case_drawing import draw_fragment, stylesheet
 from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import GROUPS, NO_LABEL, result_numbers, values_of_fields
-from tribunal.eval.report.page import hash_source, read_source, render_template
+from tribunal.eval.report.page import hash_source, output_folder, read_source, render_template
 from tribunal.files import write_whole
-from tribunal.runner.prices import prices_of_run
+from tribunal.runner.prices import Prices, prices_of_run
 from tribunal.runner.results import Result, read_full_line, read_lines, read_run_file
-from tribunal.schema import Record
+from tribunal.schema import JSON, Record
 from tribunal.text import make_visible, one_line
-
-if TYPE_CHECKING:
-    from tribunal.runner.prices import Prices
-    from tribunal.schema import JSON
 
 FILE = "samples.html"
 MOST_CASES = 1000  # whole cases in the file, over all its runs
@@ -91,14 +86,8 @@ SORTS = {"post": "Post", "gold": "Gold", "verdict": "Verdict", "kind": FACETS["k
 _ACTIONS = {None: "open", "accept": "accepted", "edit": "changed"}
 
 Scheme = Literal["fine", "binary"]
-
-
-class Labels(NamedTuple):
-    """A sample's labels in one scheme; NO_LABEL where there is none."""
-
-    kind: int  # position in KINDS
-    gold: int
-    verdict: int
+SCHEMES: tuple[Scheme, ...] = ("fine", "binary")
+LABELS = ("kind", "gold", "verdict")  # a position in KINDS, and labels; NO_LABEL where there is none
 
 
 class SampleRow(NamedTuple):
@@ -107,21 +96,11 @@ class SampleRow(NamedTuple):
     post: str
     repeat: int
     outcome: int  # position in OUTCOMES
-    labels: dict[Scheme, Labels]
+    labels: dict[Scheme, dict[str, int]]  # by LABELS
     is_binary: bool  # the gold label and the verdict can only be compared as yes and no
     numbers: dict[str, float | None]  # by the names of NUMBERS; None if unknown
     facets: dict[str, tuple[str, ...]]
-
-
-@dataclass
-class _Run:
-    """The rows of a run, and where the line of each begins in results.jsonl."""
-
-    folder: Path
-    prices: Prices | None
-    rows: list[SampleRow] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    beginnings: list[list[str]] | None = None  # of each sample's text and explanation
+    offset: int  # of its line in results.jsonl
 
 
 def write_samples(folders: Sequence[Path], out: Path, *, most: int, prices: Prices | None = None) -> Path:
@@ -143,7 +122,7 @@ def write_samples(folders: Sequence[Path], out: Path, *, most: int, prices: Pric
     most_characters = _MOST_CHARACTERS // len(folders) if most else 0
     most_cases = max(MOST_CASES // len(folders), 2 * most)
     runs = [
-        _pack_run(_read_run(folder, prices, most_characters), most, most_cases, f"run{number}-")
+        _pack_run(folder, prices or prices_of_run(folder), most, most_cases, most_characters, f"run{number}-")
         for number, folder in enumerate(folders)
     ]
     script = read_source("samples.js")
@@ -162,11 +141,8 @@ def write_samples(folders: Sequence[Path], out: Path, *, most: int, prices: Pric
         style=read_source("samples.css") + stylesheet(),
     )
     path = out / FILE
-    try:
-        out.mkdir(parents=True, exist_ok=True)
+    with output_folder(out):
         write_whole(path, page)
-    except OSError as error:
-        raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
     return path
 
 
@@ -192,30 +168,13 @@ def draw_sample(line: JSON, prices: Prices | None = None, prefix: str = "ex-") -
     return draw_fragment(view, prefix=prefix)
 
 
-def _read_run(folder: Path, prices: Prices | None, most_characters: int) -> _Run:
-    """Read every sample, and the beginnings of the words unless they exceed this many characters in all."""
-    run = _Run(folder, prices or prices_of_run(folder))
-    beginnings: list[list[str]] = []
-    for offset, result, line in read_lines(folder):
-        parsed = from_json(line)
-        run.rows.append(_row_of_result(parsed, result, run.prices))
-        run.offsets.append(offset)
-        if most_characters > 0:
-            words = (str(parsed.get(name) or "")[:_BEGINNING] for name in ("text", "explanation"))
-            beginnings.append([make_visible(one_line(each)) for each in words])
-            most_characters -= sum(map(len, beginnings[-1]))
-    if most_characters > 0:
-        run.beginnings = beginnings
-    return run
-
-
-def _row_of_result(line: JSON, result: Result, prices: Prices | None) -> SampleRow:
+def _row_of_result(line: JSON, result: Result, offset: int, prices: Prices | None) -> SampleRow:
     gold, numbers = result.gold, result_numbers(result)
-    fine, coarse = (numbers["gold"], numbers["label"]), (numbers["positive"], numbers["hateful"])
-    labels: dict[Scheme, Labels] = {
-        "fine": Labels(_kind_index(numbers, is_right=fine[0] == fine[1]), *fine),
-        "binary": Labels(_kind_index(numbers, is_right=coarse[0] == coarse[1]), *coarse),
-    }
+    labels: dict[Scheme, dict[str, int]] = {}
+    for scheme, names in zip(SCHEMES, (("gold", "label"), ("positive", "hateful")), strict=True):
+        label, answer = (numbers[name] for name in names)
+        kind = _kind_index(numbers, is_right=label == answer)
+        labels[scheme] = {"kind": kind, "gold": label, "verdict": answer}
     verdict = (result.category or str(numbers["label"])) if result.outcome == "verdict" else result.outcome
     fault = line.get("fault")
     facets = {
@@ -249,6 +208,7 @@ def _row_of_result(line: JSON, result: Result, prices: Prices | None) -> SampleR
             "money": prices.cost_of_calls(result.calls) if prices else None,
         },
         facets=facets,
+        offset=offset,
     )
 
 
@@ -290,39 +250,47 @@ def _text_values(value: Any) -> tuple[str, ...]:
     return (value[:_LONGEST_VALUE],) if isinstance(value, str) and value else ()
 
 
-def _pack_run(run: _Run, most: int, most_cases: int, prefix: str) -> JSON:
-    """Return a run as the script reads it.
+def _pack_run(
+    folder: Path, prices: Prices | None, most: int, most_cases: int, most_characters: int, prefix: str
+) -> JSON:
+    """Return a run as the script reads it, without the beginnings of its words if they exceed this many characters.
 
     The labels are packed in both schemes: compared with a binary run, a fine-grained one is binary, too.
     """
-    settings = read_run_file(run.folder)
-    scheme: Scheme = "binary" if any(row.is_binary for row in run.rows) else "fine"
-    chosen = _choose_cases(run.rows, scheme, most)[:most_cases]
+    rows, beginnings = list[SampleRow](), list[list[str]]()
+    for offset, result, line in read_lines(folder):
+        parsed = from_json(line)
+        rows.append(_row_of_result(parsed, result, offset, prices))
+        if most_characters > 0:
+            words = (str(parsed.get(name) or "")[:_BEGINNING] for name in ("text", "explanation"))
+            beginnings.append([make_visible(one_line(each)) for each in words])
+            most_characters -= sum(map(len, beginnings[-1]))
+    settings = read_run_file(folder)
+    scheme: Scheme = "binary" if any(row.is_binary for row in rows) else "fine"
+    chosen = _choose_cases(rows, scheme, most)[:most_cases]
     chunks = []
     for start in range(0, len(chosen), _CASES_PER_CHUNK):
-        rows = chosen[start : start + _CASES_PER_CHUNK]
-        lines = [read_full_line(run.folder, run.offsets[row]) for row in rows]
-        cases = [draw_sample(line, run.prices, f"{prefix}{row}-") for row, line in zip(rows, lines, strict=True)]
+        cases = [
+            draw_sample(read_full_line(folder, rows[at].offset), prices, f"{prefix}{at}-")
+            for at in chosen[start : start + _CASES_PER_CHUNK]
+        ]
         chunks.append(_pack_json(cases))
     facets = {}
     for name in FACETS:
         if name != "kind":  # the script makes it of the labels
-            facets[name] = _encode_values(row.facets[name] for row in run.rows)
+            facets[name] = _encode_values(row.facets[name] for row in rows)
     return {
-        "name": make_visible(run.folder.resolve().name),
+        "name": make_visible(folder.resolve().name),
         "about": make_visible(", ".join(str(settings[name]) for name in ("graph", "dataset") if settings.get(name))),
-        "priced": run.prices is not None,
+        "priced": prices is not None,
         "scheme": scheme,
-        "post": [make_visible(row.post) for row in run.rows],
-        "repeat": [row.repeat for row in run.rows],
-        "outcome": [row.outcome for row in run.rows],
-        "labels": {
-            each: {name: [getattr(row.labels[each], name) for row in run.rows] for name in Labels._fields}
-            for each in ("fine", "binary")
-        },
-        **{name: [_round_number(row.numbers[name]) for row in run.rows] for name in NUMBERS},
+        "post": [make_visible(row.post) for row in rows],
+        "repeat": [row.repeat for row in rows],
+        "outcome": [row.outcome for row in rows],
+        "labels": {each: {name: [row.labels[each][name] for row in rows] for name in LABELS} for each in SCHEMES},
+        **{name: [_round_number(row.numbers[name]) for row in rows] for name in NUMBERS},
         "facets": facets,
-        "beginnings": run.beginnings,
+        "beginnings": beginnings if most_characters > 0 else None,
         "cases": {row: divmod(number, _CASES_PER_CHUNK) for number, row in enumerate(chosen)},
         "chunks": chunks,
     }
@@ -336,7 +304,7 @@ def _choose_cases(rows: list[SampleRow], scheme: Scheme, most: int) -> list[int]
     if not most:
         return []
     confidence = [row.numbers["confidence"] or 0.0 for row in rows]
-    wrong = [at for at, row in enumerate(rows) if _KIND_NAMES[row.labels[scheme].kind] in _WRONG]
+    wrong = [at for at, row in enumerate(rows) if _KIND_NAMES[row.labels[scheme]["kind"]] in _WRONG]
     wrong.sort(key=lambda at: -confidence[at])
     uncertain = [at for at, row in enumerate(rows) if row.facets["uncertain"] == ("yes",)]
     uncertain.sort(key=lambda at: confidence[at])

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tribunal.eval.annotation.consensus import SettledPost, measure_steps, settle_post
-from tribunal.eval.annotation.label_studio import AnnotatorLabels
-from tribunal.eval.annotation.sheet import AnnotationHead, AnnotationPost, CategoryOption, IntendedLabel
+from tribunal.eval.annotation.label_studio import (
+    AnnotationHead,
+    AnnotationPost,
+    AnnotatorLabels,
+    CategoryOption,
+    IntendedLabel,
+)
 
 NOT, RACIST, SEXIST, FAITH = "NotHate", "Racist", "Sexist", "Religious"
 LETTERS = {"N": NOT, "R": RACIST, "S": SEXIST, "F": FAITH}

@@ -11,15 +11,15 @@ from scipy.stats import binom
 
 from tests.eval.cascade.simulated_plans import BETTER, planned, stages_of, trial
 from tribunal.eval.cascade.plan import CascadePromise, p_value_of_plan
-from tribunal.eval.cascade.search import (
+from tribunal.eval.cascade.stages import (
     ALL,
     CascadePlan,
+    CascadeStage,
     rules_of_stage,
     stage_orders,
     try_order,
     walk_posts,
 )
-from tribunal.eval.cascade.stages import CascadeStage
 from tribunal.eval.measures.risk_control import AcceptanceRule, LabelledPosts
 
 FITS = 12

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
-from tribunal.eval.compare.locked_split import find_test_split
+from tribunal.eval.compare.plan import find_test_split
 from tribunal.eval.datasets import find_dataset, open_dataset
 from tribunal.runner.sample import Gold, Sample
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from tests import PROJECT
 from tests.result_lines import line, write_run
 from tribunal.commands import app
-from tribunal.eval.export.results import export_tables, schema_in_markdown
+from tribunal.eval.export.results import ExportColumn, export_tables
 
 PRICES = '["openai:big"]\ninput = 2.0\noutput = 10.0\n'
 
@@ -166,6 +166,31 @@ def test_a_run_without_a_result_is_tables_without_a_row(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [])
     assert exported(run, "--to", "parquet").exit_code == 0
     assert rows(run / "export/posts.parquet") == []
+
+
+def schema_in_markdown() -> str:
+    """Return every table with its columns, as docs/export.md holds them; a column of several tables stands once."""
+    tables = export_tables()
+    places = {
+        column: [name for name, columns in tables.items() if column in columns]
+        for columns in tables.values()
+        for column in columns
+    }
+    rows = [
+        f"{_row_in_markdown(column)} {'all' if len(names) == len(tables) else ', '.join(names)} |"
+        for column, names in places.items()
+        if len(names) > 1
+    ]
+    head = "### In several tables\n\n| column | type | what stands in it | tables |\n|---|---|---|---|\n"
+    parts = [head + "\n".join(rows) + "\n"]
+    for name, columns in tables.items():
+        own = "\n".join(_row_in_markdown(column) for column in columns if len(places[column]) == 1)
+        parts.append(f"### {name}\n\n| column | type | what stands in it |\n|---|---|---|\n{own}\n")
+    return "\n".join(parts)
+
+
+def _row_in_markdown(column: ExportColumn) -> str:
+    return f"| `{column.name}` | {column.kind} | {column.says} |"
 
 
 def test_the_docs_name_every_column() -> None:
