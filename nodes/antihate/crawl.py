@@ -25,7 +25,7 @@ from tribunal.models.ask import Answer
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
-from tribunal.nodes.saved_calls import save_call
+from tribunal.nodes.saved_calls import save_call, save_result
 from tribunal.nodes.state import ResearchState, post_of
 from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Evidence
@@ -141,8 +141,35 @@ class _PageReading:
     answers: list[Awaitable[Answer[Any]]] = field(default_factory=list)  # one a window
 
 
-async def read_pages(urls: Sequence[str], pages: Crawl, state: ResearchState, runtime: Runtime[Context]) -> list[JSON]:
-    """Read fetched pages, all windows at the same time. Return a `ReadPage` for each, with `calls` and `warnings`."""
+async def read_arrived_pages(
+    state: ResearchState, runtime: Runtime[Context], *, seconds: float, kept: int = 0
+) -> tuple[list[JSON], JSON]:
+    """Wait until a pending page has arrived, and read all that have, all windows at the same time.
+
+    Args:
+        state: the case.
+        runtime: that of the run.
+        seconds: how long to wait at most.
+        kept: how many calls are left to the node's other work.
+
+    Returns:
+        A `ReadPage` for each, in the order of arrival; none if no page arrived. And their `calls` and `warnings`.
+    """
+    urls = [each["url"] for each in state["pending"]]
+    order = await (await library_of_case(state)).replay_order(state["turn"], urls)
+    pages = await resume_crawl(state)
+
+    async def wait_for_pages() -> JSON:
+        return {"urls": await pages.wait_for_pages(order or urls, in_order=order is not None, seconds=seconds)}
+
+    arrived = (await save_result(runtime, wait_for_pages))["urls"]
+    read = await _read_pages(arrived, pages, state, runtime, kept)
+    return read, {name: [each for page in read for each in page.pop(name)] for name in ("calls", "warnings")}
+
+
+async def _read_pages(
+    urls: Sequence[str], pages: Crawl, state: ResearchState, runtime: Runtime[Context], kept: int
+) -> list[JSON]:
     by_url = {each["url"]: each for each in state["pending"]}
     readings: dict[str, _PageReading] = {}
     errors: dict[str, str] = {}
@@ -151,7 +178,7 @@ async def read_pages(urls: Sequence[str], pages: Crawl, state: ResearchState, ru
         if isinstance(page, str):
             errors[url] = page
         else:
-            readings[url] = await _cut_page(page, by_url[url], state)
+            readings[url] = await _cut_page(page, by_url[url], state, kept)
     for reading in readings.values():  # nothing is awaited in between: the calls begin in the same order each time
         reading.answers = [_ask_about_window(reading, place, state, runtime) for place in range(len(reading.windows))]
 
@@ -176,7 +203,7 @@ async def read_pages(urls: Sequence[str], pages: Crawl, state: ResearchState, ru
     return list(await asyncio.gather(*map(read, urls)))
 
 
-async def _cut_page(page: StoredPage, target: JSON, state: ResearchState) -> _PageReading:
+async def _cut_page(page: StoredPage, target: JSON, state: ResearchState, kept: int) -> _PageReading:
     from tribunal.retrievers.web.passages import cut_windows_in_thread
 
     context, library = context_of(state), await library_of_case(state)
@@ -185,7 +212,7 @@ async def _cut_page(page: StoredPage, target: JSON, state: ResearchState) -> _Pa
     # Each page of a turn gets its share of what is left. Kept: the judgement after each page, whether it is enough, and
     # the verdict.
     share = len(state["pending"])
-    affordable = Budget.from_state(context, state).most(context.max_windows * share, kept=share + 1 + LAST_WORD)
+    affordable = Budget.from_state(context, state).most(context.max_windows * share, kept=kept + share + 1 + LAST_WORD)
     return _PageReading(page, page.title or target["title"], target["query"], parts, parts[: affordable // share])
 
 

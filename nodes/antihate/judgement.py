@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
-from tribunal.models.ask import ask
+from tribunal.errors import ModelError
+from tribunal.models.ask import Answer, ask
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
@@ -18,6 +20,7 @@ from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, Ver
 from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders, citing_form, mend_percent, same_form
+from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
@@ -27,29 +30,55 @@ from tribunal.schema import JSON, Step
 
 @agent
 async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Update the judgement by the page just read (phase 2b); sees the post again, all evidence and every judgement."""
+    """Update the judgement by the page just read (phase 2b); sees the post again, all evidence and every judgement.
+
+    The pages that have arrived meanwhile are read at the same time.
+    """
     page = state.get("page")
     if not page or not page["evidence"]:
         return {}
     evidence = evidence_of(state)
     fresh = [each for each in evidence if each.id in page["evidence"]]
     known = [each for each in evidence if each.id not in page["evidence"]]
-    answer = await ask_archived(
-        WEIGH,
-        state,
-        runtime,
-        "weigh",
-        f"{state['turn']}: {page['url']}",
-        mend=strike_unknown_citations(state, "reasoning", who="researcher"),
-        judgement=judgements_so_far(state),
-        known=evidence_shown(known) if known else ours("None."),
-        evidence=evidence_shown(fresh),
-    )
+    key = f"{state['turn']}: {page['url']}"
+
+    async def ask_researcher() -> Answer[Any]:
+        return await ask_archived(
+            WEIGH,
+            state,
+            runtime,
+            "weigh",
+            key,
+            mend=strike_unknown_citations(state, "reasoning", who="researcher"),
+            judgement=judgements_so_far(state),
+            known=evidence_shown(known) if known else ours("None."),
+            evidence=evidence_shown(fresh),
+        )
+
+    weighing = save_call(f"weigh: {key}", WEIGH, state, runtime, ask_researcher)
+    answer, read = await asyncio.gather(weighing, _read_meanwhile(state, runtime), return_exceptions=True)
+    update, log = ({}, {"calls": [], "warnings": []}) if isinstance(read, BaseException) else read
+    if isinstance(answer, ModelError):
+        answer.calls = (*log["calls"], *answer.calls)
+    for ended in (answer, read):
+        if isinstance(ended, BaseException):
+            raise ended
     note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
     runtime.stream_writer({"event": "judgement", **note})
     library = await library_of_case(state)
     await library.add_decision(state["run"], "judgement", note)
-    return {"judgements": [note], **answer.log}
+    return {"judgements": [note], **update, **{name: [*answer.log[name], *log[name]] for name in log}}
+
+
+async def _read_meanwhile(state: ResearchState, runtime: Runtime[Context]) -> tuple[JSON, JSON]:
+    """Read the pages that have arrived, if none is read and waits for its judgement; return the update, and the log."""
+    nothing: JSON = {"calls": [], "warnings": []}
+    if state.get("read_pages") or not state["pending"] or context_of(state).stops:
+        return {}, nothing
+    if await (await library_of_case(state)).replay_order(state["turn"], [each["url"] for each in state["pending"]]):
+        return {}, nothing  # a replay goes the way that the archived run went
+    pages, log = await crawl.read_arrived_pages(state, runtime, seconds=0, kept=1)
+    return {"read_pages": pages}, log
 
 
 @agent

@@ -18,7 +18,7 @@ from tribunal.nodes.antihate.research import ask_archived, gather_answers, libra
 from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, same_form
-from tribunal.nodes.saved_calls import save_call, save_result
+from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
@@ -115,17 +115,9 @@ async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSO
     read_pages = state.get("read_pages") or []
     log: JSON = {"calls": [], "warnings": []}
     if not read_pages:
-        order = await library.replay_order(state["turn"], urls)
-        pages, seconds = await crawl.resume_crawl(state), seconds_left(state, context)
-
-        async def wait_for_pages() -> JSON:
-            return {"urls": await pages.wait_for_pages(order or urls, in_order=order is not None, seconds=seconds)}
-
-        arrived = (await save_result(runtime, wait_for_pages))["urls"]
-        if not arrived:
+        read_pages, log = await crawl.read_arrived_pages(state, runtime, seconds=seconds_left(state, context))
+        if not read_pages:
             return await _give_up_pages(urls, state)
-        read_pages = await crawl.read_pages(arrived, pages, state, runtime)
-        log = {name: [each for page in read_pages for each in page.pop(name)] for name in log}
     page, *left = read_pages
     known = len(state.get("evidence", []))
     evidence = [{**passage, "id": f"E{known + place}"} for place, passage in enumerate(page["passages"], start=1)]
