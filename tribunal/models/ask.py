@@ -203,7 +203,9 @@ async def ask(
         if call.provider.client is None or not is_opaque(call.provider.client):
             warnings += warn_of_other_name(str(call.model), call.model.model, call.served)
         warnings += call.warnings
-        runtime.stream_writer({"event": "call", **record, **(call.trace_entry if context.trace else {})})
+        words = {"prompt": [[*turn] for turn in call.prompt_turns()], "answer": call.answer_text}
+        traced = words if context.trace else {}
+        runtime.stream_writer({"event": "call", **record, **traced})
         if failed is None:
             if first is not None:
                 warnings.append(f"{role.seat}: {call.model} answered in place of {first.model}: {first}")
@@ -236,7 +238,8 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     provider, image = call.provider, call.question.post.image
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
     learnt = registry.lessons_of(call.model, provider)
-    profile = _profile_of(client)
+    first = models_in(client)[0]
+    profile: Mapping[str, Any] = (first.profile or {}) if isinstance(first, BaseChatModel) else {}  # as published
     call.forms = ("prompt",) if call.question.role.plain else forms_by_profile(provider.forms, profile)
     call.takes_tool_choice = bool(profile.get("tool_choice", True))
     call.left_out = {}
@@ -264,12 +267,6 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
         else:
             seen = await load_picture(image.ref, call.context.image_edge, sha256=image.sha256)
             call.image = (seen.data_uri, seen.sha256)
-
-
-def _profile_of(client: Any) -> Mapping[str, Any]:
-    """Return what is published of the first model of a client; empty of one that isn't known."""
-    first = models_in(client)[0]
-    return (first.profile or {}) if isinstance(first, BaseChatModel) else {}
 
 
 def forms_by_profile(forms: tuple[ResponseFormat, ...], profile: Mapping[str, Any]) -> tuple[ResponseFormat, ...]:

@@ -267,7 +267,7 @@ class Ladder:
         if call.may_stream and call.is_last_estimated:
             call.left_out["stream"] = 1  # it may say what was used of a whole answer alone
             self._named.add("stream")
-        present = call.present_parts()
+        present = call.sent_parts() | {"format", "limit"}  # whether or not there is a step below these two
         for part in PARTS:
             scope, level = _scope(part, call), call.level(part)
             if part in present:

@@ -1,19 +1,23 @@
-"""One request of a call, past every passing fault: by which key, what is left out of it, and when it is sent again."""
+"""One request of a call, past every passing fault: by which key, what is left out of it, and when it is sent again.
+
+It is paid for from its trial's allowance: the most it can cost before it is sent, then what it did cost.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
+from tribunal.allowance import current_allowance
 from tribunal.errors import BudgetSpent, CallFailed, Refused
 from tribunal.model_objects import model_settings_in, replace_models
 from tribunal.models.completion import Completion
 from tribunal.models.faults import Fault, read_fault, read_finish
 from tribunal.models.ladder import Ladder
 from tribunal.models.model_call import ModelCall
-from tribunal.models.paid_request import send_paid
 from tribunal.models.providers.object_provider import bind_form
 from tribunal.models.registry import ModelRegistry
 from tribunal.models.room import fit_output_limit
@@ -84,8 +88,35 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
 
 
 async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
-    """Send one request with this key, if the allowance of the trial reaches for it. As `send_paid`."""
-    return await send_paid(call, lambda: _send_request(call, registry, key))
+    """Send one request with this key, and count what it cost.
+
+    An answer costs what the provider says, or an estimate; a request that failed costs no tokens; one
+    that timed out or was broken off costs its most, since it may have been answered.
+
+    Raises:
+        BudgetSpent: the allowance reaches for it, but not for the last word of the case after it; it wasn't sent.
+        CallFailed: the allowance doesn't reach for the last word itself.
+    """
+    allowance, role = current_allowance(), call.question.role
+    prompt_tokens = call.most_prompt_tokens
+    if allowance.counts_tokens and call.response_format == "json_schema":  # else the form is part of the words
+        prompt_tokens += len(json.dumps(call.answer_schema(call.bounds))) // 3
+    request = allowance.begin(str(call.model), prompt_tokens, call.max_output_tokens, final=role.final)
+    if request is None:
+        words = f"what this post may take of its key's daily budget was spent before the {role.seat} could"
+        if role.final:
+            raise CallFailed(f"{words} decide", kind="budget")
+        raise BudgetSpent(f"{words} speak")
+    try:
+        outcome = await _send_request(call, registry, key)
+        if isinstance(outcome, Completion):
+            usage = outcome.usage
+            allowance.note_tokens(request, usage.prompt or 0, usage.cached, usage.answer or 0)
+        elif outcome.kind != "timeout":
+            allowance.note_tokens(request, 0, 0, 0)
+    finally:
+        allowance.end(request)
+    return outcome
 
 
 async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:

@@ -90,9 +90,6 @@ def _transport_class(library: Library) -> Any:
         def __init__(self, settings: _TransportSettings) -> None:
             self.settings = settings
 
-        def handle_request(self, request: Any) -> Any:
-            raise NotImplementedError("models are asked asynchronously alone")
-
         async def handle_async_request(self, request: Any) -> Any:
             return await _exchange_request(http, self.settings, request)
 
