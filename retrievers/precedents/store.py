@@ -90,18 +90,16 @@ def make_decided_case(
     text, category = wellformed(text), _cut_name(category)
     if not normalize_text(text) or not category or not case:
         return None
+    known = {name: _cut_name(names.get(name, "")) for name in ("post_id", "at", "policy", "policy_sha")}
     return DecidedCase(
         case=_cut_name(case),
-        post_id=_cut_name(names.get("post_id", "")),
         text=text[:LONGEST_TEXT],
         words=hash_words(text),
         category=category,
         hateful=hateful,
         how=how,
         note=one_line(wellformed(note))[:LONGEST_NOTE],
-        at=_cut_name(names.get("at", "")),
-        policy=_cut_name(names.get("policy", "")),
-        policy_sha=_cut_name(names.get("policy_sha", "")),
+        **known,
     )
 
 
