@@ -167,7 +167,10 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
         secrets: keys to strike out of the message.
         shown: what the model was shown. A server that quotes it has named nothing by that.
     """
-    chain = _from_wire_error(list(_cause_chain(error)))
+    chain = list(_cause_chain(error))
+    # Clients wrap what our own connections raise in words of theirs.
+    ours = (place for place, each in enumerate(chain) if _class_names(each) & _OF_THE_WIRE)
+    chain = chain[next(ours, 0) :]
     body = next((value for each in chain if (value := _find_body(each))), None)
     headers = next((value for each in chain if (value := _find_headers(each))), {})
     status = next((value for each in chain if (value := _find_status(each)) is not None), None)
@@ -177,7 +180,8 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
     if status is None or status < 300:
         if fault := _fault_of_connection(chain, names, words, body, secrets):
             return fault
-        status = _status_of_codes(codes)
+        known = (_STATUS_OF_CODE.get(code) or as_status(code) for code in codes)
+        status = next((each for each in known if each is not None and each >= 400), None)
     if status is not None and 300 <= status < 400:
         return Fault("moved", scrub(_describe_redirect(status, headers, chain), secrets), status)
     details = _strip_quotations(said, shown)
@@ -256,12 +260,6 @@ def _cause_chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _from_wire_error(chain: list[BaseException]) -> list[BaseException]:
-    """Return a chain of errors from what our own connections said on, which clients wrap in words of theirs."""
-    ours = (place for place, each in enumerate(chain) if _class_names(each) & _OF_THE_WIRE)
-    return chain[next(ours, 0) :]
-
-
 def _class_names(error: BaseException) -> set[str]:
     return {kind.__name__ for kind in type(error).__mro__}
 
@@ -324,22 +322,14 @@ def _codes_in(body: Any) -> list[str]:
     return codes[::-1]
 
 
-def _status_of_codes(codes: list[str]) -> int | None:
-    known = (_STATUS_OF_CODE.get(code) or as_status(code) for code in codes)
-    return next((status for status in known if status is not None and status >= 400), None)
-
-
 def _compose_messages(chain: list[BaseException], body: Any, secrets: Iterable[str]) -> tuple[str, str]:
     """All that an exception says, to be looked through; and what of it a person is told, without the JSON around it."""
     own = getattr(chain[0], "message", None) or str(chain[0]) or type(chain[0]).__name__
     extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
     whole = own if extra in ("", own) else f"{own} {extra}"
     words = _body_message(body)
-    if words:
-        status = _find_status(chain[0])
-        told = words if status is None else f"HTTP {status}: {words}"
-    else:
-        told = whole
+    status = _find_status(chain[0]) if words else None
+    told = words or whole if status is None else f"HTTP {status}: {words}"
     shown = [" ".join(scrub(each, secrets).split()) for each in (whole, told)]
     return shown[0][:_MOST_READ], shown[1][:_MOST_SHOWN]
 

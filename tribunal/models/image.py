@@ -26,7 +26,7 @@ from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
 from tribunal.models.image_header import FORMATS, BrokenHeader, ImageHeader, read_header
 from tribunal.sandbox import SandboxPool, WorkerLate
-from tribunal.schema import JSON, Image
+from tribunal.schema import Image
 from tribunal.workers import WorkerDied
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -170,8 +170,14 @@ async def _make_picture(raw: bytes, digest: str, ref: str, edge: int | None) -> 
         )
     except (WorkerLate, WorkerDied) as error:
         raise _unreadable_image(ref, str(error)) from error
+    match answer.get("wrong"):
+        case "unknown":
+            raise _unknown_format(ref)
+        case "broken":
+            raise _unreadable_image(ref, answer["why"])
+    size = {"width": answer["width"], "height": answer["height"]}
     made = Picture(
-        image=_image_from_answer(answer, found, digest, ref),
+        image=Image(ref=ref, sha256=digest, mime=FORMATS[found.format], **size),
         data_uri=f"data:image/jpeg;base64,{base64.b64encode(sent).decode()}",
         sha256=_sha256(sent),
         notes=tuple(f"image: {note}" for note in answer["notes"]),
@@ -211,16 +217,6 @@ def _checked_header(raw: bytes, ref: str) -> ImageHeader:
             "scale it down"
         )
     return found
-
-
-def _image_from_answer(answer: JSON, found: ImageHeader, digest: str, ref: str) -> Image:
-    """Return the image that a decoding process describes."""
-    match answer.get("wrong"):
-        case "unknown":
-            raise _unknown_format(ref)
-        case "broken":
-            raise _unreadable_image(ref, answer["why"])
-    return Image(ref=ref, sha256=digest, mime=FORMATS[found.format], width=answer["width"], height=answer["height"])
 
 
 def _unknown_format(ref: str) -> BadInput:

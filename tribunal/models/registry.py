@@ -306,11 +306,8 @@ class ModelRegistry:
         # Clients of LangChain's read settings of their own. They hold no connections where nothing closes them.
         self._clients = {at: held for at, held in self._clients.items() if held[0].close}
         matters = tuple(name for provider in providers_in_use() for name in (*provider.keys, *provider.base_urls))
-        was, now = (
-            {name: value for name, value in held.items() if name.startswith(matters)}  # NAME_1, NAME_2, … too
-            for held in (before, self.environment)
-        )
-        if was != now:
+        changed = {name for name, _ in before.items() ^ self.environment.items()}
+        if any(name.startswith(matters) for name in changed):  # NAME_1, NAME_2, … too
             self.reset_keys()
 
     async def refresh_exams(self) -> None:
