@@ -37,7 +37,7 @@ from tribunal.retrievers.perspectives.perspective import (
     perspectives_folder,
     read_labelled_texts,
 )
-from tribunal.schema import Example
+from tribunal.schema import Example, Stance
 from tribunal.text import equality_key, normalize_text
 
 if TYPE_CHECKING:
@@ -342,12 +342,13 @@ def _read_sources(perspective: Perspective, data: Path) -> tuple[tuple[FileNote,
     files = find_source_files(perspective, data)
     texts = list(read_labelled_texts(perspective, files))
     hate = [row.hate for row in texts if row.text]
-    for label, is_there in (("hate", any(hate)), ("not_hate", not all(hate))):
+    labels: dict[Stance, bool] = {"hate": any(hate), "not_hate": not all(hate)}
+    for label, is_there in labels.items():
         if not is_there:
-            name = perspective.labels.hate if label == "hate" else perspective.labels.not_hate
             raise BadInput(
                 f"perspective {perspective.name}: none of the {len(hate):,} rows of "
-                f"{', '.join(file.name for file in files)} is {name!r} ({label}); check source.label"
+                f"{', '.join(file.name for file in files)} is {perspective.label_name(label)!r} ({label}); check "
+                "source.label"
             )
     return tuple(map(note_file, files)), texts
 

@@ -65,10 +65,8 @@ class WebReader:
         return StoredPage.from_fetch(got, await self.reader.read_page(got.body, got.content_type, got.charset))
 
 
-@lru_cache(maxsize=1)
-def _shared_reader() -> PageReader:
-    """Return the page reader; its processes serve every event loop, and end with the program."""
-    return PageReader()
+# Its processes serve every event loop, and end with the program.
+_shared_reader = lru_cache(maxsize=1)(PageReader)
 
 
 class Replay:

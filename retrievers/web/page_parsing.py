@@ -45,12 +45,11 @@ def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:
         with_metadata=True,
         date_extraction_params={"original_date": True, "extensive_search": False},
     )
-    found = None if document is None or isinstance(document, dict) else document
     return PageText(
-        title=(found.title if found else None) or tree.findtext(".//title") or "",
-        text=(found.text if found else None) or trafilatura.html2txt(tree),
+        title=getattr(document, "title", None) or tree.findtext(".//title") or "",
+        text=getattr(document, "text", None) or trafilatura.html2txt(tree),
         language=_declared_language(tree),
-        date=found.date if found else None,
+        date=getattr(document, "date", None),
     )
 
 
@@ -184,14 +183,10 @@ def read_page(body: bytes, content_type: str, charset: str | None, seconds: floa
     )
 
 
-def _read_plain(body: bytes, charset: str | None, seconds: float) -> PageText:
-    return PageText("", decode_body(body, charset))
-
-
 READERS: dict[str, Callable[[bytes, str | None, float], PageText]] = {
     "text/html": extract_html,
     "application/xhtml+xml": extract_html,
-    "text/plain": _read_plain,
+    "text/plain": lambda body, charset, seconds: PageText("", decode_body(body, charset)),
     "application/pdf": read_pdf,
 }
 

@@ -11,16 +11,11 @@ from typing import Literal
 import webencodings  # type: ignore[import-untyped]
 
 from tribunal.errors import TribunalError
+from tribunal.retrievers.indexes.bounded_text import find_marked_encoding
 from tribunal.retrievers.web.fetch.fetcher import PAGES
 from tribunal.sandbox import SandboxPool, WorkerLate
 from tribunal.workers import WorkerDied
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 # The standard reads all that is labelled `gbk` as the larger set. The other two are no encodings to read text by.
 _OTHERWISE = {"gbk": "gb18030", "replacement": None, "x-user-defined": None}
 
@@ -30,10 +25,7 @@ def decode_body(body: bytes, charset: str | None = None) -> str:
 
     Never raises; bytes that don't fit become the replacement character.
     """
-    for mark, codec in _MARKS:
-        if body.startswith(mark):
-            return body.decode(codec, errors="replace")
-    declared = _codec_of_label(charset) if charset else None
+    declared = find_marked_encoding(body) or (_codec_of_label(charset) if charset else None)
     if declared:
         return body.decode(declared, errors="replace")
     try:

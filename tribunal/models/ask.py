@@ -204,7 +204,9 @@ async def ask(
         if call.provider.client is None or not is_opaque(call.provider.client):
             warnings += warn_of_other_name(str(call.model), call.model.model, call.served)
         warnings += call.warnings
-        runtime.stream_writer({"event": "call", **record, **(call.trace_entry if context.trace else {})})
+        words = {"prompt": [[*turn] for turn in call.prompt_turns()], "answer": call.answer_text}
+        traced = words if context.trace else {}
+        runtime.stream_writer({"event": "call", **record, **traced})
         if failed is None:
             if first is not None:
                 warnings.append(f"{role.seat}: {call.model} answered in place of {first.model}: {first}")

@@ -69,10 +69,20 @@ class Completion(NamedTuple):
             text, refusal = "", refusal or text
         blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
         model = meta.get("model_name") or meta.get("model")
-        fields = (text, finish, refusal, blocked, model, meta.get("system_fingerprint"))
         told = [message.usage_metadata, *(meta.get(name) for name in ("token_usage", "usage", "usage_metadata"))]
-        text, finish, refusal, blocked, model, fingerprint = (scrub(str(each), keys) if each else "" for each in fields)
-        return cls(text, finish, refusal, blocked, model, fingerprint, read_usage(*told))
+
+        def clean(field: object) -> str:
+            return scrub(str(field), keys) if field else ""
+
+        return cls(
+            text=clean(text),
+            finish=clean(finish),
+            refusal=clean(refusal),
+            blocked=clean(blocked),
+            model=clean(model),
+            fingerprint=clean(meta.get("system_fingerprint")),
+            usage=read_usage(*told),
+        )
 
     @property
     def finish_reason(self) -> str:

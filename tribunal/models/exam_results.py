@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from tribunal.calls import UNFIT_MODEL
 from tribunal.errors import BadInput
@@ -71,7 +71,7 @@ def read_exam_results(folder: Path) -> dict[ExamKey, ExamResult]:
     """Return the last result of each model at each address. A file that is missing or broken holds none."""
     try:
         found = _RESULTS.validate_json(read_text(folder / FILE))
-    except (OSError, ValueError, ValidationError):
+    except (OSError, ValueError):
         return {}
     return {(each.model, each.address): each for each in found}
 

@@ -167,7 +167,10 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
         secrets: keys to strike out of the message.
         shown: what the model was shown. A server that quotes it has named nothing by that.
     """
-    chain = _from_wire_error(list(_cause_chain(error)))
+    chain = list(_cause_chain(error))
+    # Clients wrap what our own connections raise in words of theirs.
+    ours = (place for place, each in enumerate(chain) if _class_names(each) & _OF_THE_WIRE)
+    chain = chain[next(ours, 0) :]
     body = next((value for each in chain if (value := _find_body(each))), None)
     headers = next((value for each in chain if (value := _find_headers(each))), {})
     status = next((value for each in chain if (value := _find_status(each)) is not None), None)
@@ -257,12 +260,6 @@ def _cause_chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _from_wire_error(chain: list[BaseException]) -> list[BaseException]:
-    """Return a chain of errors from what our own connections said on, which clients wrap in words of theirs."""
-    ours = (place for place, each in enumerate(chain) if _class_names(each) & _OF_THE_WIRE)
-    return chain[next(ours, 0) :]
-
-
 def _class_names(error: BaseException) -> set[str]:
     return {kind.__name__ for kind in type(error).__mro__}
 
@@ -331,11 +328,8 @@ def _compose_messages(chain: list[BaseException], body: Any, secrets: Iterable[s
     extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
     whole = own if extra in ("", own) else f"{own} {extra}"
     words = _body_message(body)
-    if words:
-        status = _find_status(chain[0])
-        told = words if status is None else f"HTTP {status}: {words}"
-    else:
-        told = whole
+    status = _find_status(chain[0]) if words else None
+    told = words or whole if status is None else f"HTTP {status}: {words}"
     shown = [" ".join(scrub(each, secrets).split()) for each in (whole, told)]
     return shown[0][:_MOST_READ], shown[1][:_MOST_SHOWN]
 

@@ -128,11 +128,6 @@ class Learnt:
             if scope == _scope(part, call) and not lesson.is_due():
                 call.left_out[part] = lesson.level
 
-    @property
-    def sees_images(self) -> bool:
-        """Return whether it has taken an image."""
-        return ("", "image", 0) in self.accepted
-
     def describe(self) -> list[str]:
         """Return what was learnt, a line for each lesson."""
         lines = [
@@ -189,7 +184,7 @@ class Ladder:
         if self.tries >= MOST_TRIES:
             return False
         part = self._named_part(fault)
-        if part == "image" and self._learnt.sees_images:
+        if part == "image" and ("", part, 0) in self._learnt.accepted:  # it has taken one
             raise CallFailed(f"request: it takes images, but not this one: {fault.message}", kind="request")
         if part is not None:
             self._named.add(part)
@@ -267,7 +262,7 @@ class Ladder:
         if call.may_stream and call.is_last_estimated:
             call.left_out["stream"] = 1  # it may say what was used of a whole answer alone
             self._named.add("stream")
-        present = call.present_parts()
+        present = call.sent_parts() | {"format", "limit"}  # whether or not there is a step below these two
         for part in PARTS:
             scope, level = _scope(part, call), call.level(part)
             if part in present:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -138,10 +139,6 @@ class ModelCall:
         }
         return {part for part, is_sent in parts.items() if is_sent}
 
-    def present_parts(self) -> set[Part]:
-        """Return the parts that stand in the request, whether or not there is a step below them."""
-        return self.sent_parts() | {"format", "limit"}
-
     def messages(self) -> list[Message]:
         """Return the messages: the standing instructions, then the image, the role's words, and the case.
 
@@ -170,29 +167,21 @@ class ModelCall:
         """The user's turn: the role's own words with the form of the answer, then the case."""
         made_for = self.response_format, self.without_image
         if made_for not in self._words:
-            parts = [self.role_words] if self.question.own else [self.role_words, self.case_words]
-            self._words[made_for] = "\n\n".join(parts)
+            self._words[made_for] = "\n\n".join(self._write_parts())
         return self._words[made_for]
 
-    @property
-    def role_words(self) -> str:
-        """Return what the role is asked, with the form of the answer where the request can't name it."""
-        task = self.question.write_task(image_unseen=self.without_image)
-        if self.response_format in ("json_schema", "tool_call") or self.question.role.plain:
-            return task
-        # Bounds of strings stay out of the words: a small model reads them as a length to reach.
-        schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
-        return f"{task}\n\nThe form of your answer, as a JSON schema:\n{schema}"
-
-    @property
-    def case_words(self) -> str:
-        """Return the post, and what its calls share beside it."""
-        post = self.question.post
-        tag = short_word(post.language or "")
-        told = render_post(
-            self.question.prompts, post.text, image_state(post, unseen=self.without_image), tag, post.earlier
-        )
-        return "\n\n".join(filter(None, (told, self.question.shared)))
+    def _write_parts(self) -> Iterator[str]:
+        """Yield the task, the form where the request can't name it, the post, and what its calls share beside it."""
+        question, post = self.question, self.question.post
+        yield question.write_task(image_unseen=self.without_image)
+        if self.response_format not in ("json_schema", "tool_call") and not question.role.plain:
+            # Bounds of strings stay out of the words: a small model reads them as a length to reach.
+            schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
+            yield f"The form of your answer, as a JSON schema:\n{schema}"
+        if question.own is None:
+            image, tag = image_state(post, unseen=self.without_image), short_word(post.language or "")
+            told = render_post(question.prompts, post.text, image, tag, post.earlier)
+            yield from filter(None, (told, question.shared))
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:
         """Return the form of the answer as this run asks for it, with these bounds."""
@@ -334,11 +323,6 @@ class ModelCall:
         if self.question.draw and (given is None or kind == role.seat):
             return self.context.draw_temperature
         return role.temperature if given is None else given
-
-    @property
-    def trace_entry(self) -> JSON:
-        """The prompt and the raw answer, for `--trace`."""
-        return {"prompt": [[*each] for each in self.prompt_turns()], "answer": self.answer_text}
 
     def as_record(self, seconds: float, error: str | None = None) -> JSON:
         """Return the `Call` that this was, as JSON."""

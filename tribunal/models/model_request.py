@@ -1,15 +1,17 @@
-"""One request of a call, past every passing fault: by which key, what is left out of it, and when it is sent again."""
+"""One request of a call, past every passing fault: by which key, what is left out of it, and when it is sent again.
+
+It is paid for from its trial's allowance: the most it can cost before it is sent, then what it did cost.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
-from tribunal.allowance import Allowance, PaidRequest, current_allowance
+from tribunal.allowance import current_allowance
 from tribunal.errors import BudgetSpent, CallFailed, Refused
 from tribunal.model_objects import model_settings_in, replace_models
 from tribunal.models.completion import Completion
@@ -86,8 +88,35 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
 
 
 async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
-    """Send one request with this key, if the allowance of the trial reaches for it. As `send_paid`."""
-    return await send_paid(call, lambda: _send_request(call, registry, key))
+    """Send one request with this key, and count what it cost.
+
+    An answer costs what the provider says, or an estimate; a request that failed costs no tokens; one
+    that timed out or was broken off costs its most, since it may have been answered.
+
+    Raises:
+        BudgetSpent: the allowance reaches for it, but not for the last word of the case after it; it wasn't sent.
+        CallFailed: the allowance doesn't reach for the last word itself.
+    """
+    allowance, role = current_allowance(), call.question.role
+    prompt_tokens = call.most_prompt_tokens
+    if allowance.counts_tokens and call.response_format == "json_schema":  # else the form is part of the words
+        prompt_tokens += len(json.dumps(call.answer_schema(call.bounds))) // 3
+    request = allowance.begin(str(call.model), prompt_tokens, call.max_output_tokens, final=role.final)
+    if request is None:
+        words = f"what this post may take of its key's daily budget was spent before the {role.seat} could"
+        if role.final:
+            raise CallFailed(f"{words} decide", kind="budget")
+        raise BudgetSpent(f"{words} speak")
+    try:
+        outcome = await _send_request(call, registry, key)
+        if isinstance(outcome, Completion):
+            usage = outcome.usage
+            allowance.note_tokens(request, usage.prompt or 0, usage.cached, usage.answer or 0)
+        elif outcome.kind != "timeout":
+            allowance.note_tokens(request, 0, 0, 0)
+    finally:
+        allowance.end(request)
+    return outcome
 
 
 async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
@@ -143,45 +172,3 @@ def _is_listened_to(callbacks: Any) -> bool:
     """Return whether a handler takes an answer word by word, for which LangChain has the client stream."""
     handlers = getattr(callbacks, "handlers", callbacks) or ()
     return any(hasattr(handler, "tap_output_aiter") for handler in handlers)
-
-
-# Paying for a request from its trial's allowance: the most it can cost before it is sent, then what it did cost
-
-
-async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | Fault]]) -> Completion | Fault:
-    """Send a request, and count what it cost.
-
-    An answer costs what the provider says, or an estimate; a request that failed costs no tokens; one
-    that timed out or was broken off costs its most, since it may have been answered.
-
-    Raises:
-        BudgetSpent: the allowance reaches for it, but not for the last word of the case after it; it wasn't sent.
-        CallFailed: the allowance doesn't reach for the last word itself.
-    """
-    allowance = current_allowance()
-    request = _begin_request(allowance, call)
-    try:
-        outcome = await send()
-        if isinstance(outcome, Fault):
-            if outcome.kind != "timeout":
-                allowance.note_tokens(request, 0, 0, 0)
-        else:
-            usage = outcome.usage
-            allowance.note_tokens(request, usage.prompt or 0, usage.cached, usage.answer or 0)
-    finally:
-        allowance.end(request)
-    return outcome
-
-
-def _begin_request(allowance: Allowance, call: ModelCall) -> PaidRequest:
-    prompt_tokens = call.most_prompt_tokens
-    if allowance.counts_tokens and call.response_format == "json_schema":  # else the form is part of the words
-        prompt_tokens += len(json.dumps(call.answer_schema(call.bounds))) // 3
-    role = call.question.role
-    request = allowance.begin(str(call.model), prompt_tokens, call.max_output_tokens, final=role.final)
-    if request is not None:
-        return request
-    words = f"what this post may take of its key's daily budget was spent before the {role.seat} could"
-    if role.final:
-        raise CallFailed(f"{words} decide", kind="budget")
-    raise BudgetSpent(f"{words} speak")

@@ -228,12 +228,7 @@ def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelN
                 f"extra_body: {model}: {', '.join(fields)} can't be sent to {provider.name}; only OpenAI-compatible "
                 "servers and Ollama take further fields"
             )
-    _check_triage(context, models)
-    return models
-
-
-def _check_triage(context: Context, models: set[ModelName]) -> None:
-    """Refuse settings by which the rehearsal model's rules decide which posts a real model never sees."""
+    # The rehearsal model's rules may not decide which posts a real model never sees.
     real = sorted(str(model) for model in models if str(model) != REHEARSAL)
     first = context.triage and (context.seats.get("triage") or context.triage)
     if first and real and any(str(model) == REHEARSAL for model in model_names(first, "triage")):
@@ -241,6 +236,7 @@ def _check_triage(context: Context, models: set[ModelName]) -> None:
             f"triage: {first}: the rehearsal model can't take the first look where a real model sits ({real[0]}): it "
             "follows a few rules, and would keep posts from that model; name a real model, or leave triage out"
         )
+    return models
 
 
 def resolve_models(names: str, environment: Mapping[str, str], field: str) -> tuple[ModelName, ...]:
@@ -310,11 +306,8 @@ class ModelRegistry:
         # Clients of LangChain's read settings of their own. They hold no connections where nothing closes them.
         self._clients = {at: held for at, held in self._clients.items() if held[0].close}
         matters = tuple(name for provider in providers_in_use() for name in (*provider.keys, *provider.base_urls))
-        was, now = (
-            {name: value for name, value in held.items() if name.startswith(matters)}  # NAME_1, NAME_2, … too
-            for held in (before, self.environment)
-        )
-        if was != now:
+        changed = {name for name, _ in before.items() ^ self.environment.items()}
+        if any(name.startswith(matters) for name in changed):  # NAME_1, NAME_2, … too
             self.reset_keys()
 
     async def refresh_exams(self) -> None:

@@ -144,11 +144,6 @@ class Question:
         schemas = [_form_schema(role.form, policy, self.scheme) for policy in (self.policy, other)]
         return role.plain is None and schemas[0] != schemas[1]
 
-    @property
-    def quoted_material(self) -> list[str]:
-        """Return what the model is shown of other people's texts, beside the post."""
-        return [*self.post.earlier, *_texts_in([self.material, self.shared_material])]
-
     def parse_answer(
         self, said: str, warnings: list[str], prompt: str = "", emptied: list[EmptyField] | None = None
     ) -> Any:
@@ -169,7 +164,8 @@ class Question:
             if self.role.plain:
                 value = self.role.plain(strip_thinking(said, post=self.post.text))
             else:
-                value = read_answer(said, self.form, post=self.post.text, material=self.quoted_material)
+                shown = [*self.post.earlier, *_texts_in([self.material, self.shared_material])]  # of other people's
+                value = read_answer(said, self.form, post=self.post.text, material=shown)
             if found := find_empty_fields(value, prompt=prompt, post=self.post.text):
                 if emptied is None:
                     raise SaysNothing(found)

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasPath, BaseModel, Field
 
 from tribunal.models.providers import Provider
 from tribunal.models.providers.http import fetch
 from tribunal.text import parse_json
 
 
-class _SlotSettings(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    n_ctx: int
-
-
 class ServerSlots(BaseModel):
     """The slots of a server, and the tokens that each has room for, prompt and answer together."""
 
-    model_config = ConfigDict(extra="ignore")
-
     total_slots: int
-    default_generation_settings: _SlotSettings
-
-    @property
-    def context(self) -> int:
-        """Return the tokens of one slot."""
-        return self.default_generation_settings.n_ctx
+    context: int = Field(validation_alias=AliasPath("default_generation_settings", "n_ctx"))
 
 
 async def read_server_slots(provider: Provider, environment: Mapping[str, str]) -> ServerSlots | None:
@@ -40,5 +27,5 @@ async def read_server_slots(provider: Provider, environment: Mapping[str, str]) 
     try:
         status, _, raw = await fetch("GET", f"{root}/props", provider.headers(keys[0] if keys else None), keys=keys)
         return ServerSlots.model_validate(parse_json(raw)) if status == 200 else None
-    except (OSError, ValueError, ValidationError):
+    except (OSError, ValueError):
         return None

@@ -126,7 +126,8 @@ def _find_problem(text: str, form: type[BaseModel], name: str, is_reason: bool, 
         return "was cut off at its greatest length"
     words = split_words(text)
     if is_reason:
-        if _holds_no_words(text):
+        letters, digits = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
+        if not letters or (digits >= _FEWEST_DIGITS and digits > _DIGITS_A_LETTER * letters):
             return "holds no words"
         if len(words) <= _MOST_WORDS_OF_A_LABEL and _label_words(form).issuperset(words):
             return "is a label and no reason"
@@ -139,11 +140,6 @@ def _longest_text(form: type[BaseModel], name: str) -> int:
     """Return how many characters of a field a server with grammars lets a model write."""
     extra = form.model_fields[name].json_schema_extra
     return int(str(extra.get("maxLength", MOST_CHARACTERS))) if isinstance(extra, dict) else MOST_CHARACTERS
-
-
-def _holds_no_words(text: str) -> bool:
-    letters, digits = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
-    return not letters or (digits >= _FEWEST_DIGITS and digits > _DIGITS_A_LETTER * letters)
 
 
 @lru_cache(maxsize=512)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -38,7 +39,10 @@ def allowed_values(form: type[BaseModel]) -> dict[str, list[Any]]:
     """Return the values that a form's fields may have, where there are only so many, by the field's name."""
     found: dict[str, list[Any]] = {}
     schema = form.model_json_schema()
-    _collect_values(schema, "", found, schema.get("$defs", {}))
+    for name, value in _iter_values(schema, "", schema.get("$defs", {})):
+        values = found.setdefault(name, [])
+        if value not in values:
+            values.append(value)
     return found
 
 
@@ -67,22 +71,19 @@ def _close_objects(schema: Any, bounds: frozenset[str], label_first: bool) -> An
     return kept
 
 
-def _collect_values(
-    schema: Any, name: str, found: dict[str, list[Any]], defined: JSON, within: tuple[str, ...] = ()
-) -> None:
-    """Add the values that a part of a schema allows under the name of the field that it stands for."""
+def _iter_values(schema: Any, name: str, defined: JSON, within: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the values that a part of a schema allows, each with the name of the field that it stands for."""
     if isinstance(schema, list):
         for part in schema:
-            _collect_values(part, name, found, defined, within)
+            yield from _iter_values(part, name, defined, within)
     elif isinstance(schema, dict):
-        if values := schema.get("enum"):
-            found[name] = [*found.get(name, []), *(value for value in values if value not in found.get(name, []))]
+        yield from ((name, value) for value in schema.get("enum", ()))
         kind = str(schema.get("$ref", "")).rpartition("/")[2]
         if kind and kind not in within:  # a form may hold itself
-            _collect_values(defined[kind], name, found, defined, (*within, kind))
+            yield from _iter_values(defined[kind], name, defined, (*within, kind))
         for key, value in schema.items():
             if key == "properties":
                 for field, part in value.items():
-                    _collect_values(part, field, found, defined, within)
+                    yield from _iter_values(part, field, defined, within)
             elif key not in ("enum", "default", "required", "$defs", "$ref"):
-                _collect_values(value, name, found, defined, within)
+                yield from _iter_values(value, name, defined, within)

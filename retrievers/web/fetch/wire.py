@@ -102,21 +102,15 @@ async def open_answer(
         FetchFailed: there is no connection, it breaks, or what comes isn't HTTP.
     """
     pinned = _PinnedBackend(addresses[:_ADDRESSES], route)
+    url = httpcore.URL(
+        scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode()
+    )
     try:
         async with (
-            httpcore.AsyncHTTPConnection(
-                origin=httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port),
-                ssl_context=trusted,
-                network_backend=pinned,
-            ) as connection,
+            httpcore.AsyncHTTPConnection(origin=url.origin, ssl_context=trusted, network_backend=pinned) as connection,
             connection.stream(
                 "GET",
-                httpcore.URL(
-                    scheme=target.scheme.encode(),
-                    host=target.host.encode(),
-                    port=target.port,
-                    target=target.path.encode(),
-                ),
+                url,
                 headers=[
                     ("Host", target.netloc),
                     ("User-Agent", USER_AGENT),

@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,24 +69,25 @@ class RemoteEmbedder:
         url: str,
         keys: Sequence[str],
         cache: Path,
-        account: Sequence[tuple[str, str]] = (),
+        account: Sequence[tuple[str, str]],
     ) -> None:
         """`account` is the headers that say whose account a request is for."""
         self.name = str(name)
         self.at_once = AT_ONCE * api.most_texts
         self.dimension: int | None = None
-        self._model = name.model
-        self._api = api
-        self._url = url
-        self._host = urlsplit(url).netloc
-        self._way_out = f"check {' or '.join(provider.keys) or 'the server'}"
-        self._headers, self._account = provider.headers, dict(account)
-        self._keys = list(keys)
+        self._model, self._provider, self._api = name.model, provider, api
+        self._url, self._host = url, urlsplit(url).netloc
+        self._keys, self._account = list(keys), dict(account)
         self._pool = KeyPool(provider.name, self._keys)
-        self._prefix = _prefixes_of_model(name.model)
-        self._most_texts = api.most_texts
-        self._longest_text = LONGEST_TEXT_BYTES
-        self._caches = {use: VectorCache(cache, f"{url}\n{name.model}{self._cache_suffix(use)}") for use in _USES}
+        bare_name = name.model.rpartition("/")[2].partition(":")[0].lower()
+        self._prefix = next((prefixes for known, prefixes in _PREFIXES if known.fullmatch(bare_name)), {})
+        self._most_texts, self._longest_text = api.most_texts, LONGEST_TEXT_BYTES
+        space = f"{url}\n{name.model}"
+        bodies = [api.body(name.model, ["x"], use) for use in _USES]
+        # Where the request tells the uses apart, a text has a vector for each.
+        self._caches = {
+            use: VectorCache(cache, space if bodies[0] == bodies[1] else f"{space}\n{use}") for use in _USES
+        }
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """Embed texts; see `Embedder.embed`."""
@@ -108,13 +110,8 @@ class RemoteEmbedder:
                     group.create_task(ask(batch))
         except BaseExceptionGroup as failed:
             # The first says what there is to say; a group of the same error is no use to a reader.
-            raise _first_error(failed) from None
+            raise failed.exceptions[0] from None
         return self._stack_rows(inputs, found, use)
-
-    def _cache_suffix(self, use: Use) -> str:
-        """Return the part of the cache key that names the use, or nothing if the request doesn't tell uses apart."""
-        bodies = [self._api.body(self._model, ["x"], each) for each in _USES]
-        return "" if bodies[0] == bodies[1] else f"\n{use}"
 
     def _stack_rows(self, inputs: list[str], found: dict[str, Vectors], use: Use) -> Vectors:
         dimensions = {len(row) for row in found.values()} | ({self.dimension} if self.dimension else set())
@@ -203,13 +200,15 @@ class RemoteEmbedder:
     async def _send_batch(self, batch: list[str], use: Use, number: int) -> Any:
         """Return the answer, or what went wrong."""
         url, body = self._url.format(model=self._model), self._api.body(self._model, batch, use)
+        headers = {**self._account, **self._provider.headers(self._pool.keys[number])}
         try:
             async with asyncio.timeout(TIMEOUT):
-                return await post_json(url, body, {**self._account, **self._headers(self._pool.keys[number])})
+                return await post_json(url, body, headers)
         except Exception as error:  # noqa: BLE001 (the client has a tree of its own; `read_fault` tells it apart)
             fault = read_fault(error, secrets=self._keys)
         if fault.kind in ("authentication", "quota"):
-            return replace(fault, message=f"{self._host} declined the key (HTTP {fault.status}); {self._way_out}")
+            checked = " or ".join(self._provider.keys) or "the server"
+            return replace(fault, message=f"{self._host} declined the key (HTTP {fault.status}); check {checked}")
         return fault
 
     def _call_failed(self, fault: Fault) -> CallFailed:
@@ -217,11 +216,6 @@ class RemoteEmbedder:
         said = scrub(fault.message, self._keys)
         status = f" (HTTP {fault.status})" if fault.status else ""
         return CallFailed(f"embedding {self.name}: {kind} at {self._host}{status}: {said}", kind=kind, model=self.name)
-
-
-def _prefixes_of_model(model: str) -> dict[Use, str]:
-    name = model.rpartition("/")[2].partition(":")[0].lower()
-    return next((prefixes for known, prefixes in _PREFIXES if known.fullmatch(name)), {})
 
 
 def _split_batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
@@ -236,11 +230,6 @@ def _split_batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
         size += length
     if batch:
         yield batch
-
-
-def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = group.exceptions[0]
-    return _first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 class VectorCache:
@@ -260,7 +249,7 @@ class VectorCache:
         found: dict[str, Vectors] = {}
         if not texts:
             return found
-        try:
+        with self._errors():
             database = await _files.get(self.path)
             for start in range(0, len(texts), _LOOKED_UP_AT_ONCE):
                 by_key = {self._row_key(text): text for text in texts[start : start + _LOOKED_UP_AT_ONCE]}
@@ -268,27 +257,28 @@ class VectorCache:
                 statement = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"  # noqa: S608 (marks alone)
                 for key, vector in await database.rows(statement, *by_key):
                     found[by_key[key]] = np.frombuffer(vector, "<f4")
-        except DatabaseError as error:
-            raise self._unusable_error(error) from error
         return found
 
     async def put(self, texts: Sequence[str], rows: Vectors) -> None:
         """Keep a vector for each of these texts."""
         kept = [(self._row_key(text), row.astype("<f4").tobytes()) for text, row in zip(texts, rows, strict=True)]
-        try:
+        with self._errors():
             database = await _files.get(self.path)
             await database.write_many("INSERT OR IGNORE INTO vectors VALUES (?, ?)", kept)
-        except DatabaseError as error:
-            raise self._unusable_error(error) from error
 
     def _row_key(self, text: str) -> bytes:
         return hashlib.sha256(f"{self._space}\n{text}".encode()).digest()
 
-    def _unusable_error(self, error: DatabaseError) -> BadInput:
-        return BadInput(
-            f"embedding cache {self.path}: can't be used: {error.__cause__ or error}; delete it, or set TRIBUNAL_DATA "
-            "to a folder that can be written"
-        )
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise `BadInput` in place of the database's errors."""
+        try:
+            yield
+        except DatabaseError as error:
+            raise BadInput(
+                f"embedding cache {self.path}: can't be used: {error.__cause__ or error}; delete it, or set "
+                "TRIBUNAL_DATA to a folder that can be written"
+            ) from error
 
 
 async def _open_database(path: Path) -> Database:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -91,9 +91,6 @@ def _transport_class(library: Library) -> Any:
         def __init__(self, settings: _TransportSettings) -> None:
             self.settings = settings
 
-        def handle_request(self, request: Any) -> Any:
-            raise NotImplementedError("models are asked asynchronously alone")
-
         async def handle_async_request(self, request: Any) -> Any:
             return await _exchange_request(http, self.settings, request)
 
@@ -110,14 +107,27 @@ async def _exchange_request(http: ModuleType, settings: _TransportSettings, requ
         request = http.Request(request.method, request.url, headers=[*headers, *added], content=request.content)
     request.extensions = {**request.extensions, "timeout": {}}
     request.headers["accept-encoding"] = ACCEPT_ENCODING
-    url, key = str(request.url), settings.key
+    response, raw, give_back = await _send(http, settings, request)
+    if raw is None:
+        return _streamed_response(http, settings, response, str(request.url), give_back)
+    _clean_headers(response.headers)
+    return _whole_response(http, settings, request, response, raw)
+
+
+async def _send(
+    http: ModuleType, settings: _TransportSettings, request: Any, streams: Container[str] = _STREAMS
+) -> tuple[Any, bytes | None, Callable[[], Any]]:
+    """Send a request, and return the response, its body, and what gives its connection back.
+
+    The body is None where it is still to come, as one of these types; whoever reads it then gives the connection back.
+    """
     server = await servers.get(settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode())
-    transport, response, streamed, raw = server.take(), None, False, b""
+    transport, response, raw, streamed = server.take(), None, None, False
     try:
-        with connection_errors(http, url, key, server.proxy):
+        with connection_errors(http, str(request.url), settings.key, server.proxy):
             response = await transport.handle_async_request(request)
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            streamed = response.status_code < 300 and kind in _STREAMS
+            streamed = response.status_code < 300 and kind in streams
             if not streamed:
                 raw = await read_all(response)
     finally:
@@ -125,10 +135,7 @@ async def _exchange_request(http: ModuleType, settings: _TransportSettings, requ
             if response is not None:
                 await response.aclose()
             await server.give_back(transport)
-    if streamed:
-        return _streamed_response(http, settings, response, url, lambda: server.give_back(transport))
-    _clean_headers(response.headers)
-    return _whole_response(http, settings, request, response, raw)
+    return response, raw, lambda: server.give_back(transport)
 
 
 def _clean_headers(headers: Any) -> None:
@@ -224,19 +231,10 @@ async def fetch(
         content=content,
         extensions={"timeout": {}},
     )
-    server = await servers.get("httpx2", None, request.url.scheme, request.url.netloc.decode())
-    with connection_errors(httpx2, url, keys[0] if keys else "", server.proxy):
-        transport = server.take()
-        try:
-            async with asyncio.timeout(LONGEST_FETCH):
-                response = await transport.handle_async_request(request)
-                try:
-                    body = await read_all(response)
-                finally:
-                    await response.aclose()
-        finally:
-            await server.give_back(transport)
-    return Fetched(response.status_code, response.headers, scrub_body(body, keys))
+    settings = _TransportSettings("httpx2", keys[0] if keys else "")
+    async with asyncio.timeout(LONGEST_FETCH):
+        response, body, _ = await _send(httpx2, settings, request, streams=())
+    return Fetched(response.status_code, response.headers, scrub_body(body or b"", keys))
 
 
 async def post_json(url: str, payload: Any, headers: Mapping[str, str], *, key: str = "") -> Any:

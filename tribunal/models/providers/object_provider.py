@@ -106,13 +106,9 @@ def _keep_own_fields(model: Any, known: Provider, options: JSON, wanted: Request
     """Return the settings of a request, with those fields of the object that they would else take the place of."""
     if known.name == "ollama":
         own = {name: value for name in _OLLAMA if (value := getattr(model, name, None)) is not None}
-        return {**options, "options": {**options["options"], **own, **_only_options(wanted)}}
+        own |= {name: value for name, value in wanted.extra.items() if name in _OLLAMA}  # the setting `extra_body`
+        return {**options, "options": {**options["options"], **own}}
     own_body = getattr(model, "extra_body", None)
     if own_body and "extra_body" in options:
         return {**options, "extra_body": {**own_body, **options["extra_body"]}}
     return options
-
-
-def _only_options(wanted: RequestSettings) -> JSON:
-    """Return the options that the setting `extra_body` names: it beats the object's own fields."""
-    return {name: value for name, value in wanted.extra.items() if name in _OLLAMA}

@@ -28,7 +28,12 @@ def _make_client(endpoint: Endpoint) -> BaseChatModel:
         base_url=endpoint.base_url,
         client_kwargs={
             "transport": make_transport(
-                "httpx", key, lines=True, add=_bearer_header(key), check_body=_move_thought, read_events=_thought_reader
+                "httpx",
+                key,
+                lines=True,
+                add=OLLAMA.headers(key),  # a header that the client itself held would stand in traces
+                check_body=_move_thought,
+                read_events=_thought_reader,
             )
         },
     )
@@ -57,11 +62,6 @@ def _move_thought(body: Any) -> Any:
     return body
 
 
-def _bearer_header(key: str | None) -> dict[str, str]:
-    # A header that the client itself held would stand in traces.
-    return {"Authorization": f"Bearer {key}"} if key else {}
-
-
 def _request_options(wanted: RequestSettings) -> JSON:
     room = max(_SMALLEST_CONTEXT, wanted.prompt_tokens + wanted.max_output_tokens)
     # Ollama cuts what doesn't fit its context and says nothing, so it is asked for. It loads a model anew for another
@@ -79,7 +79,7 @@ def _request_options(wanted: RequestSettings) -> JSON:
     return options
 
 
-OLLAMA = Provider(
+OLLAMA: Provider = Provider(
     name="ollama",
     extra="ollama",
     make=_make_client,

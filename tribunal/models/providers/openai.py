@@ -188,14 +188,11 @@ def _make_azure_client(endpoint: Endpoint) -> BaseChatModel:
     )
 
 
-def _azure_options(wanted: RequestSettings) -> JSON:
-    return request_options(replace(wanted, base_url=OPENAI_URL))  # it knows the limit by OpenAI's own name
-
-
 AZURE_OPENAI = Provider(
     name="azure_openai",
     make=_make_azure_client,
-    options=_azure_options,
+    # It knows the limit by OpenAI's own name.
+    options=lambda wanted: request_options(replace(wanted, base_url=OPENAI_URL)),
     keys=("AZURE_OPENAI_API_KEY",),
     base_urls=("AZURE_OPENAI_ENDPOINT",),
     where="https://portal.azure.com",
@@ -207,19 +204,17 @@ AZURE_OPENAI = Provider(
 
 
 # Servers of others that speak as OpenAI's does.
-QWEN = Provider(
+QWEN = replace(
+    OPENAI,
     name="qwen",
     # It isn't told OpenAI's account.
     make=lambda endpoint: make_client(endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT)),
-    options=request_options,
+    account=(),
+    keyless_elsewhere=False,
     keys=("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
     base_urls=("DASHSCOPE_BASE_URL", "QWEN_BASE_URL"),
     default_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     where="https://www.alibabacloud.com/help/en/model-studio",
-    listing="/models",
-    bounds=LISTS | RANGES,
-    takes_extra=True,
-    limit_names=LIMIT_NAMES,
     embeddings=embedding_api(10),
 )
 GLM = replace(
