@@ -184,18 +184,16 @@ def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
 SURE: Any = Annotated[float, WrapValidator(_read_confidence), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
 
 
-def sure_form(maker: Maker[Filled]) -> Maker[Filled]:
+@lru_cache(maxsize=32)
+def sure_form(maker: Maker[Any]) -> Maker[Any]:
     """Return a maker of the same form with a `confidence`, from 0 to 1. One in percent is left to `mend_percent`."""
 
     @lru_cache(maxsize=32)
-    def make(policy: Policy, scheme: Scheme) -> type[Filled]:
+    def make(policy: Policy, scheme: Scheme) -> type[BaseModel]:
         form = maker(policy, scheme)
         return create_model(f"Sure{form.__name__}", __base__=form, confidence=(SURE, ...))
 
     return make
-
-
-sure_decision_form = sure_form(decision_form)
 
 
 def mend_percent(decision: Filled, warnings: list[str]) -> Filled:

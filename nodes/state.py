@@ -361,6 +361,16 @@ def outcome_of(fault: ModelError) -> JSON:
     return Failure(**where, error=kind).dump()
 
 
+def log_of_fault(fault: ModelError, *warnings: str) -> JSON:
+    """Return the update that logs the calls of a seat that gave no answer, with these warnings beside its own."""
+    return {"calls": list(fault.calls), "warnings": [*fault.warnings, *warnings]}
+
+
+def case_for_seat(state: Mapping[str, Any], *channels: str) -> JSON:
+    """Return what each of several seats that are asked at once is sent of a case, these channels included."""
+    return {name: state.get(name) for name in ("post", "context", "prompts", *channels)}
+
+
 def write_turn(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
     """Stream a turn to whoever watches, and return the update that writes it, with the log of its call."""
     said = turn.dump()

@@ -15,16 +15,15 @@ from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
-from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent, sure_decision_form
+from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent
 from tribunal.nodes.state import CaseState, cues_in, transcript_of
-from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
+from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 
 JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
-SURE_JUDGE = replace(JUDGE, form=sure_decision_form)
 # The published baseline gives the label first, so no reason moves it.
 CLASSIFIER = Role(
     "classifier",
@@ -52,7 +51,7 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
     """
     context, names = context_of(state), await categories_in_force(state)
-    role = SURE_JUDGE if confidence_wanted(context) else JUDGE
+    role = with_confidence(JUDGE, state)
     mend = chain_menders(
         strike_unknown_citations(state, "explanation", who="judge"),
         strike_unknown_clauses(await policy_of(state, runtime), "judge"),
@@ -99,7 +98,6 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
         track=state.get("track"),
         tie=votes.tie,
         confidence=confidence,
-        uncertain=votes.tie or await is_uncertain(state, names.index(won.value.category), context.scheme, confidence),
         votes=await _votes_from_draws(votes.drawn, state) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=cited),) if cited else (),
     )

@@ -11,15 +11,15 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import node
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
 from tribunal.nodes.clauses import mend_decision
-from tribunal.nodes.forms import sure_decision_form
-from tribunal.nodes.state import CaseState
+from tribunal.nodes.forms import decision_form, sure_form
+from tribunal.nodes.state import CaseState, log_of_fault
 from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving
 from tribunal.stops import stop_at_head
 
-TRIAGE = Role("triage", "triage", "court/triage", sure_decision_form, 0.0, falls_to="triage")
+TRIAGE = Role("triage", "triage", "court/triage", sure_form(decision_form), 0.0, falls_to="triage")
 
 
 @node
@@ -38,20 +38,18 @@ async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     try:
         answer = await ask(TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names)))
     except ModelError as fault:
-        said = f"the first look gave no decision, and the post went to trial: {fault}"
-        return {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
-    confidence, least_sure = answer.confidence, context.triage_confidence
+        return log_of_fault(fault, f"the first look gave no decision, and the post went to trial: {fault}")
+    confidence = answer.confidence
     # The rehearsal model states none: nothing is clear to its rules.
-    clear = confidence is not None and confidence >= least_sure
+    clear = confidence is not None and confidence >= context.triage_confidence
     # A verdict that would be uncertain at once is not clear.
     clear = clear and not await is_uncertain(state, names.index(answer.value.category), context.scheme, confidence)
     runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
     if not clear:
         return answer.log
-    least, most = 2, 2 + 2 * context.rounds
-    how = f"the first look was clear; a trial takes {least} to {most} calls"
+    how = f"the first look was clear; a trial takes 2 to {2 + 2 * context.rounds} calls"
     return {
         "track": "triage",
         **await deliver_decision(answer.value, state, runtime, answer.log, track="triage", confidence=confidence),
-        "saved": [Saving(id="triage", calls=least - 1, how=how).dump()],
+        "saved": [Saving(id="triage", calls=1, how=how).dump()],
     }

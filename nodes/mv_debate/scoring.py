@@ -39,7 +39,7 @@ from tribunal.nodes.mv_debate.history import (
     view_of_turn,
 )
 from tribunal.nodes.mv_debate.views import dropout_update, dropouts_of_round, new_turn, spent_budget_update, views_of
-from tribunal.nodes.state import Views, write_turn
+from tribunal.nodes.state import Views, case_for_seat, write_turn
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.schema import JSON, Turn
@@ -243,8 +243,7 @@ async def to_revise(state: Views) -> list[Send] | Literal["revised", "no reflect
     done |= {each["seat"] for each in dropouts_of_round(state) if each["stage"] == "revision"}
     if not (left := [view for view in chosen if f"view:{view}" not in done]):
         return "revised"
-    shared = {name: state.get(name) for name in ("post", "context", "prompts", "round")}
-    shared["reflection"] = reflections[-1].text
+    shared = {**case_for_seat(state, "round"), "reflection": reflections[-1].text}
     return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in left]
 
 

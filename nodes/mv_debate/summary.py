@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from langgraph.runtime import Runtime
@@ -20,7 +19,6 @@ from tribunal.nodes.forms import (
     citing_form,
     one_of,
     same_form,
-    sure_form,
     text_bounds,
 )
 from tribunal.nodes.mv_debate.history import (
@@ -31,8 +29,8 @@ from tribunal.nodes.mv_debate.history import (
     view_of_turn,
 )
 from tribunal.nodes.mv_debate.views import NO, YES
-from tribunal.nodes.state import Views
-from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
+from tribunal.nodes.state import Views, log_of_fault
+from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
 
@@ -46,7 +44,6 @@ class SummaryForm(Form):
 
 _FORM = citing_form(same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))))
 SUMMARY = Role("summary", "summary", "mv_debate/summary", _FORM, 0.0, falls_to="judge_model", system="task", final=True)
-SURE_SUMMARY = replace(SUMMARY, form=sure_form(_FORM))
 
 
 @router
@@ -71,7 +68,7 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
     cited: tuple[str, ...] = ()
     try:
         answer = await ask(
-            SURE_SUMMARY if confidence_wanted(context_of(state)) else SUMMARY,
+            with_confidence(SUMMARY, state),
             state,
             runtime,
             mend=mend_decision(await policy_of(state, runtime), "summary"),
@@ -86,12 +83,8 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
         reasons = [f"{view_of_turn(turn)}: {turn.text}" for turn in unweighed]
         words = " ".join([f"All {len(unweighed)} views that answered say {side}.", *reasons])
         how = "refused" if isinstance(fault, Refused) else "failed"
-        said = f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}"
-        log: JSON = {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+        log = log_of_fault(fault, f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}")
     else:
         side, words, log = answer.value.answer, answer.value.explanation, answer.log
         confidence, cited = answer.confidence, cited_clauses(answer.value)
-    label = int(side == YES)
-    unsure = await is_uncertain(state, label, "binary", confidence)
-    more: JSON = {"confidence": confidence, "uncertain": unsure, "clauses": cited}
-    return await deliver(label, "binary", words, state, runtime, log, **more)
+    return await deliver(int(side == YES), "binary", words, state, runtime, log, confidence=confidence, clauses=cited)

@@ -32,7 +32,7 @@ from tribunal.nodes.mv_debate.history import (
     round_entry,
     turns_at_stage,
 )
-from tribunal.nodes.state import Views, outcome_of, write_turn
+from tribunal.nodes.state import Views, case_for_seat, log_of_fault, outcome_of, write_turn
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
@@ -98,8 +98,7 @@ async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
     """Send every view at once, each with what was said."""
     if state.get("budget_spent"):
         return "budget spent"
-    shared = {name: state.get(name) for name in ("post", "context", "prompts", "round")}
-    shared |= {name: state.get(name, []) for name in ("transcript", "debate")}
+    shared = case_for_seat(state, "round", "transcript", "debate")
     return [Send("view", {**shared, "view": view}) for view in await views_of(state)]
 
 
@@ -156,7 +155,7 @@ def dropout_update(fault: ModelError, stage: str, round: int) -> JSON:
     gone = {"id": f"{fault.seat}/{round}{again}", "round": round, "stage": stage, **outcome_of(fault)}
     how = "refused" if gone["outcome"] == "refusal" else "failed"
     said = f"{fault.seat} {how} in round {round} and dropped out of it ({stage}): {fault}"
-    return {"dropped": [gone], "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+    return {"dropped": [gone], **log_of_fault(fault, said)}
 
 
 @take_part_while_open

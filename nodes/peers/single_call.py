@@ -26,10 +26,10 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.clauses import cited_clauses, mend_decision
-from tribunal.nodes.forms import citing_form, sure_decision_form, sure_form
+from tribunal.nodes.forms import citing_form
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, write_turn
-from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
+from tribunal.nodes.verdict import deliver, vote_confidence, with_confidence
 from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
@@ -45,8 +45,6 @@ ZERO_SHOT = Role(
     system="task",
     final=True,
 )
-SURE_ZERO_SHOT = replace(ZERO_SHOT, form=sure_form(ZERO_SHOT.form))
-SURE_CLASSIFIER = replace(CLASSIFIER, form=sure_decision_form)
 
 
 class LoneDecision(NamedTuple):
@@ -76,31 +74,27 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     """
     context, policy = context_of(state), await policy_of(state)
     names = [category.name for category in policy.categories(decision_scheme(context))]
-    drawn, number = draw is not None, draw or 0
-    mend = mend_decision(policy, "classifier")
-    sure = not drawn and confidence_wanted(context)  # of draws the vote is the confidence
-    if context.task != "hate" or context.mode == "zero-shot":
-        asked = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)
-        said = await ask(asked, state, runtime, draw=number, mend=mend)
-        label = int(said.value.answer == YES)
-        return LoneDecision(label, names[label], said.value.reason, said)
-    # A vote is one over ways of reasoning, so a draw reasons before it decides.
-    role = SURE_CLASSIFIER if sure else CLASSIFIER
-    if drawn:
+    zero_shot = context.task != "hate" or context.mode == "zero-shot"
+    role: Role[Any] = ZERO_SHOT if zero_shot else CLASSIFIER
+    if draw is None:
+        role = with_confidence(role, state)
+    else:  # the vote is the confidence, one over ways of reasoning: a draw reasons before it decides
         role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
-    listed = operator_words(", ".join(names))
-    given = await ask(role, state, runtime, draw=number, mend=mend, categories=listed)
-    label = policy.label(context.scheme, given.value.category)
-    return LoneDecision(label, names[label], given.value.explanation, given)
+    shown: JSON = {} if zero_shot else {"categories": operator_words(", ".join(names))}
+    answer = await ask(role, state, runtime, draw=draw or 0, mend=mend_decision(policy, "classifier"), **shown)
+    said = answer.value
+    if zero_shot:
+        label = int(said.answer == YES)
+        return LoneDecision(label, names[label], said.reason, answer)
+    label = policy.label(context.scheme, said.category)
+    return LoneDecision(label, names[label], said.explanation, answer)
 
 
 @agent
 async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
     made = await decide_alone(state, runtime)
-    scheme, log, confidence = decision_scheme(context_of(state)), made.answer.log, made.answer.confidence
-    unsure = await is_uncertain(state, made.label, scheme, confidence)
-    how: JSON = {"track": "baseline", "confidence": confidence, "uncertain": unsure}
-    how["clauses"] = cited_clauses(made.answer.value)
+    how: JSON = {"confidence": made.answer.confidence, "clauses": cited_clauses(made.answer.value), "track": "baseline"}
+    scheme, log = decision_scheme(context_of(state)), made.answer.log
     return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, **how)}
 
 
@@ -159,9 +153,7 @@ async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
     scheme = decision_scheme(context)
     log = {"calls": budget.calls, "warnings": [*logged, *warnings]}
     confidence = vote_confidence(state, votes[won.category], len(result.drawn), budget.calls)
-    unsure = result.tie or await is_uncertain(state, won.label, scheme, confidence)
-    how: JSON = {"tie": result.tie, "confidence": confidence, "uncertain": unsure}
-    how["clauses"] = cited_clauses(won.answer.value)
+    how: JSON = {"tie": result.tie, "confidence": confidence, "clauses": cited_clauses(won.answer.value)}
     return {
         **await deliver(won.label, scheme, words, state, runtime, log, **how),
         "debate": [{"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}],

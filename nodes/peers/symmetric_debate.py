@@ -23,8 +23,8 @@ from tribunal.nodes.clauses import mend_decision
 from tribunal.nodes.forms import MOST_CLAUSES, citing_form
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
-from tribunal.nodes.state import Views
-from tribunal.nodes.verdict import deliver, is_closed, is_uncertain, vote_confidence
+from tribunal.nodes.state import Views, case_for_seat
+from tribunal.nodes.verdict import deliver, is_closed, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
@@ -87,8 +87,7 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     if turns_at_stage(state, "answer", number):
         over = any(entry["round"] == number for entry in state.get("debate", []))
         return "K rounds done" if over else "round to close"
-    names = ("post", "context", "prompts", "round", "transcript")
-    seen = {name: state.get(name) for name in names}
+    seen = case_for_seat(state, "round", "transcript")
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _affordable_agents(context_of(state)) + 1)]
 
 
@@ -121,8 +120,7 @@ async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
     words = f"{count} of {len(answers)} agents answered {side}{', and a tie counts as NO' if tie else ''}. "
     words += next(turn.text for turn in answers if turn.stance == side)
     confidence = vote_confidence(state, count, len(answers), state.get("calls", ()))
-    unsure = tie or await is_uncertain(state, int(side == YES), "binary", confidence)
     cited = Counter(clause for turn in answers if turn.stance == side for clause in turn.clauses)
     clauses = [clause for clause, _ in cited.most_common(MOST_CLAUSES)]
-    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure, "clauses": clauses}
+    how: JSON = {"tie": tie, "confidence": confidence, "clauses": clauses}
     return await deliver(int(side == YES), "binary", words, state, runtime, **how)

@@ -5,7 +5,6 @@ The moderator is the fixed text of the prompts; it makes no call.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from langgraph.runtime import Runtime
@@ -13,7 +12,7 @@ from pydantic import create_model
 
 from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
-from tribunal.models.ask import Answer, ask
+from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.clauses import cited_clauses, mend_decision
@@ -24,19 +23,11 @@ from tribunal.nodes.forms import (
     citing_form,
     one_of,
     same_form,
-    sure_form,
     text_bounds,
 )
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import PanelState, opinions_of, transcript_of, write_turn
-from tribunal.nodes.verdict import (
-    announce_outcome,
-    confidence_wanted,
-    deliver,
-    is_closed,
-    is_uncertain,
-    vote_confidence,
-)
+from tribunal.nodes.verdict import announce_outcome, deliver, is_closed, vote_confidence, with_confidence
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Stance, Turn
@@ -80,8 +71,6 @@ JUDGE = Role(
     system="panel",
     final=True,
 )
-SURE_JUDGE = replace(JUDGE, form=sure_form(JUDGE.form))
-SURE_ANNOTATOR = replace(ANNOTATOR, form=sure_form(ANNOTATOR.form))
 
 
 async def _open(side: Stance, state: PanelState, runtime: Runtime[Context], **material: Any) -> JSON:
@@ -194,27 +183,23 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
         head = ours("The {} side, round {}{}:", side, turn.round, how)
         heard.append(together([head, quote(turn.stage, turn.text)], "\n"))
     debate = together(heard or [ours("Neither side was heard.")])
-    role, shared = SURE_JUDGE if confidence_wanted(context_of(state)) else JUDGE, show_exhibits(state, opinions=False)
-    mend = mend_decision(await policy_of(state, runtime), "judge")
-    answer = await ask(role, state, runtime, mend=mend, shared=shared, debate=debate)
-    return await _deliver_stance(answer, state, runtime)
+    shared = show_exhibits(state, opinions=False)
+    return await _decide(JUDGE, "judge", state, runtime, shared=shared, debate=debate)
 
 
 @agent
 async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
-    role = SURE_ANNOTATOR if confidence_wanted(context_of(state)) else ANNOTATOR
-    mend = mend_decision(await policy_of(state, runtime), "annotator")
-    answer = await ask(role, state, runtime, mend=mend, hate=ours("hate"), not_hate=ours("non-hate"))
-    return await _deliver_stance(answer, state, runtime)
+    return await _decide(ANNOTATOR, "annotator", state, runtime, hate=ours("hate"), not_hate=ours("non-hate"))
 
 
-async def _deliver_stance(answer: Answer[StanceForm], state: PanelState, runtime: Runtime[Context]) -> JSON:
-    """Return the verdict that a stance is, as an update of the state."""
-    label, words = int(answer.value.label == "hate"), answer.value.reason
-    unsure = await is_uncertain(state, label, "binary", answer.confidence)
-    how: JSON = {"confidence": answer.confidence, "uncertain": unsure, "clauses": cited_clauses(answer.value)}
-    return await deliver(label, "binary", words, state, runtime, answer.log, **how)
+async def _decide(role: Role[StanceForm], who: str, state: PanelState, runtime: Runtime[Context], **asked: Any) -> JSON:
+    """Return the verdict of one who decides by a stance; `asked` is what `ask` is given."""
+    mend = mend_decision(await policy_of(state, runtime), who)
+    answer = await ask(with_confidence(role, state), state, runtime, mend=mend, **asked)
+    how: JSON = {"confidence": answer.confidence, "clauses": cited_clauses(answer.value)}
+    label = int(answer.value.label == "hate")
+    return await deliver(label, "binary", answer.value.reason, state, runtime, answer.log, **how)
 
 
 @take_part_while_open
@@ -232,9 +217,7 @@ async def decide_by_majority(state: PanelState, runtime: Runtime[Context]) -> JS
     label = int(hate * 2 > len(opinions))
     votes = hate if label else len(opinions) - hate
     confidence = vote_confidence(state, votes, len(opinions), state.get("calls", ()))
-    unsure = tie or await is_uncertain(state, label, "binary", confidence)
-    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure}
-    return await deliver(label, "binary", words, state, runtime, **how)
+    return await deliver(label, "binary", words, state, runtime, tie=tie, confidence=confidence)
 
 
 @node

@@ -24,7 +24,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.channels import Like, says
 from tribunal.nodes.forms import REASON, Form, citing_form, one_of, same_form, text_bounds
-from tribunal.nodes.state import PanelState, outcome_of, post_of
+from tribunal.nodes.state import PanelState, case_for_seat, log_of_fault, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
 from tribunal.notes import PerspectiveBrief
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
@@ -163,8 +163,7 @@ def _perspective_facts(own: Perspective) -> JSON:
 @router
 async def to_perspectives(state: PanelState) -> list[Send]:
     """Send one call for each perspective, all of them at once."""
-    shared = {name: state.get(name) for name in ("post", "context", "prompts", "outcome")}
-    shared["calls"] = state.get("calls", [])
+    shared = case_for_seat(state, "outcome", "calls")
     examples = state.get("examples", {})
     return [
         Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])}) for own in state["panel"]
@@ -197,7 +196,7 @@ async def take_stance(state: PerspectiveSeat, runtime: Runtime[Context]) -> JSON
         return {"budget_spent": True, "warnings": [str(spent)]}
     except ModelError as fault:
         lost = {"id": own["id"], **outcome_of(fault)}
-        return {"absent": [lost], "calls": list(fault.calls), "warnings": [*fault.warnings, _absence_in_words(lost)]}
+        return {"absent": [lost], **log_of_fault(fault, _absence_in_words(lost))}
     opinion = Opinion(
         id=own["id"],
         title=own["title"],

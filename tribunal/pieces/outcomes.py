@@ -11,7 +11,7 @@ from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.nodes.state import CaseState
-from tribunal.nodes.verdict import announce_outcome, deliver, is_uncertain
+from tribunal.nodes.verdict import announce_outcome, deliver
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Refusal, Step, Track
 from tribunal.text import one_line, suggest_name
@@ -60,9 +60,8 @@ async def verdict(
     if not explanation.strip():
         raise BadInput("explanation: is empty; say why, for the person who posted")
     label = policy.label(scheme, category)
-    unsure = tie or uncertain or await is_uncertain(state, label, scheme, confidence)
-    more: JSON = {"confidence": confidence, "uncertain": unsure, "tie": tie, "track": track, "steps": tuple(steps)}
-    return await deliver(label, scheme, explanation, state, runtime, by_policy=True, **more)
+    how: JSON = {"confidence": confidence, "uncertain": uncertain or None, "tie": tie, "track": track}
+    return await deliver(label, scheme, explanation, state, runtime, by_policy=True, steps=tuple(steps), **how)
 
 
 def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str = "own") -> JSON:

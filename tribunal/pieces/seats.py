@@ -21,7 +21,7 @@ from tribunal.nodes.agents import agent
 from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Maker, Mend, same_form
-from tribunal.nodes.state import cues_in, transcript_of, write_turn
+from tribunal.nodes.state import cues_in, log_of_fault, transcript_of, write_turn
 from tribunal.prompts.marks import Entry, Material, entries, listing, quote
 from tribunal.prompts.sets import prompts_of_case
 from tribunal.prompts.variables import FILLED_IN
@@ -105,8 +105,7 @@ def seat(
             if required:
                 raise
             # Seats of one step may all fall silent: nothing is written here that only one of them may write.
-            warnings = [*fault.warnings, f"{name} gave no answer, and the case went on without it: {fault}"]
-            return {"calls": list(fault.calls), "warnings": warnings}
+            return log_of_fault(fault, f"{name} gave no answer, and the case went on without it: {fault}")
         if write is None:
             return write_turn(_turn(name, answer.value, state), answer, runtime)
         return await _apply_write(write, answer, state)
