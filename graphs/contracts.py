@@ -70,14 +70,14 @@ PIECES: dict[str, Contract] = {
     "nodes.court.case:open_case": Contract(
         needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG)
     ),
-    "nodes.court.triage:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
+    "nodes.court.case:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
     "nodes.arcade.gatekeeper:scan_post": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),
     "graphs.web:graph": Contract(
         needs=("post",), writes=("evidence", "run", "pages", *LOG),
         besides=("turn", "tried", "plans", "judgements", "sufficient"), letter="E",
     ),
     "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *LOG), besides=("panel",)),
-    "nodes.court.precedents:find_precedents": Contract(needs=("post",), writes=("precedents", *LOG), letter="P"),
+    "nodes.court.case:find_precedents": Contract(needs=("post",), writes=("precedents", *LOG), letter="P"),
     "nodes.court.case:assign_track": Contract(needs=("scan",), uses=EXHIBITS, writes=("warnings",)),
     "graphs.fast_track:graph": Contract(
         needs=("post",), uses=EXHIBITS, writes=("cues", "transcript", "track", *LOG),

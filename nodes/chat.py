@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 
 from tribunal.calls import DEMO_NOTICE, warnings_of_unfit_models
@@ -39,12 +38,10 @@ def merge_messages(held: Any, new: Any) -> list[JSON]:
         messages: Any = add_messages(held or [], new or [])
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise BadInput(f"messages: {str(new)[:80]!r}: is no list of messages; {_FORM}") from error
-    return [wellformed_json(_plain(each)) for each in messages]
-
-
-def _plain(message: AnyMessage) -> JSON:
-    """Return a message as plain JSON, without what it doesn't set."""
-    return {"type": message.type, **message.model_dump(mode="json", exclude_defaults=True, exclude_none=True)}
+    return [
+        wellformed_json({"type": each.type, **each.model_dump(mode="json", exclude_defaults=True, exclude_none=True)})
+        for each in messages
+    ]
 
 
 def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
@@ -55,9 +52,8 @@ def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
     """
     if not messages or messages[-1]["type"] != "human":
         return None
-    content = messages[-1]["content"]
     texts, images = [], []
-    for block in _blocks(content):
+    for block in _blocks(messages[-1]["content"]):
         if isinstance(text := block.get("text"), str):
             texts.append(text)
         elif image := _image_of(block):
@@ -80,14 +76,10 @@ def _image_of(block: JSON) -> str | None:
     match block:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} | {"type": "image", "url": str(url)}:
             return url
-        case {"type": "image", "base64": str(data), "mime_type": str(mime)}:
-            return f"data:{mime};base64,{data}"
-        case {"type": "image", "data": str(data), "mime_type": str(mime)} | {
-            "type": "image",
-            "data": str(data),
-            "mimeType": str(mime),
-        }:
-            return f"data:{mime};base64,{data}"
+    mime = block.get("mime_type", block.get("mimeType"))
+    data = block.get("base64", block.get("data"))
+    if block.get("type") == "image" and isinstance(mime, str) and isinstance(data, str):
+        return f"data:{mime};base64,{data}"
     return None
 
 

@@ -55,10 +55,13 @@ def offer_names(names: Sequence[str]) -> Any:
     return Annotated[str, Field(json_schema_extra={"enum": list(names)})] if names else str
 
 
+Reason = Annotated[str, text_bounds(REASON, least=1)]
+
+
 class DecisionForm(Form):
     """A decision, and why."""
 
-    explanation: Annotated[str, text_bounds(REASON, least=1)]
+    explanation: Reason
     category: str
 
 
@@ -198,14 +201,9 @@ def sure_form(maker: Maker[Any]) -> Maker[Any]:
 
 def mend_percent(decision: Filled, warnings: list[str]) -> Filled:
     """Take a confidence that was given in percent as a part of one, with a warning."""
-    given = confidence_of(decision)
+    given: float | None = getattr(decision, "confidence", None)
     if given is None or given <= 1:
         return decision
     taken = round(given / 100, 4)
     warnings.append(f"a confidence of {given:g} was taken as {taken:g}")
     return decision.model_copy(update={"confidence": taken})
-
-
-def confidence_of(decision: BaseModel) -> float | None:
-    """Return how sure a decision is, where that was asked for."""
-    return getattr(decision, "confidence", None)

@@ -9,7 +9,7 @@ LangGraph merges a channel by the function that its annotation ends with.
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args, get_type_hints
 
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, JsonValue, with_config
@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from tribunal.typed_names import CallData, CueData, EvidenceData, OpinionData, PostData, PrecedentData, TurnData
 else:
     CallData = CueData = EvidenceData = OpinionData = PostData = PrecedentData = TurnData = JSON
+
+# The run that a node is in: its settings, and whoever watches it.
+CaseRuntime: TypeAlias = Runtime[Context]
 
 # What Studio, and a reader of a graph's schemas, may try first.
 _EXAMPLES: list[JsonValue] = [
@@ -371,8 +374,29 @@ def case_for_seat(state: Mapping[str, Any], *channels: str) -> JSON:
     return {name: state.get(name) for name in ("post", "context", "prompts", *channels)}
 
 
-def write_turn(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
-    """Stream a turn to whoever watches, and return the update that writes it, with the log of its call."""
-    said = turn.dump()
-    runtime.stream_writer({"event": "turn", **said})
-    return {"transcript": [said], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}
+def write_turn(
+    answer: Answer[Any],
+    runtime: CaseRuntime,
+    seat: str,
+    stage: Any,
+    round: int,
+    *,
+    id: str = "",
+    warnings: Sequence[str] = (),
+    **said: Any,
+) -> JSON:
+    """Stream a turn to whoever watches, and return the update that writes it, with the log of its call.
+
+    Args:
+        answer: that which the turn was made of.
+        runtime: that of the run.
+        seat: who speaks.
+        stage: at which stage, as `Turn.stage`.
+        round: in which round.
+        id: the turn's, where the seat speaks more than once in a round.
+        warnings: those that aren't in the answer's log.
+        **said: the other fields of `Turn`.
+    """
+    turn = Turn(id=id or f"{seat}/{round}", seat=seat, stage=stage, round=round, **said).dump()
+    runtime.stream_writer({"event": "turn", **turn})
+    return {"transcript": [turn], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}

@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from langgraph.runtime import Runtime
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from tribunal.calls import lacks_a_reason, parts_shown, was_rehearsed
@@ -18,6 +17,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
 from tribunal.nodes.forms import Filled, sure_form
+from tribunal.nodes.state import CaseRuntime
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
@@ -38,7 +38,7 @@ async def deliver(
     scheme: Scheme,
     words: str,
     state: Mapping[str, Any],
-    runtime: Runtime[Context],
+    runtime: CaseRuntime,
     log: Mapping[str, Any] = MappingProxyType({}),
     *,
     confidence: float | None = None,
@@ -100,7 +100,7 @@ async def deliver(
 
 
 def announce_outcome(
-    state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "", warnings: Iterable[str] = ()
+    state: Mapping[str, Any], outcome: JSON, runtime: CaseRuntime, reviewed: str = "", warnings: Iterable[str] = ()
 ) -> JSON:
     """Stream the outcome of a case to whoever watches, and return the update that ends the case with it.
 

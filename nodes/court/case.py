@@ -5,22 +5,32 @@ What is found is an exhibit of the court (`evidence`, `opinions`); what could no
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 
 from tribunal.budget import reserve_requests
 from tribunal.calls import lacks_a_reason
 from tribunal.context import Context, context_of
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, ModelError, TribunalError
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.antihate.research import begin_research
+from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
+from tribunal.nodes.clauses import mend_decision
+from tribunal.nodes.forms import decision_form, sure_form
 from tribunal.nodes.predict.perspective import open_searchers
-from tribunal.nodes.state import Case, post_of
-from tribunal.nodes.verdict import is_closed
-from tribunal.prompts.policy import policy_of
-from tribunal.schema import JSON
+from tribunal.nodes.state import Case, CaseRuntime, CaseState, log_of_fault, post_of
+from tribunal.nodes.verdict import is_closed, is_uncertain
+from tribunal.prompts.marks import operator_words
+from tribunal.prompts.policy import Policy, policy_of
+from tribunal.schema import JSON, Precedent, Saving, Scheme
+from tribunal.stops import stop_at_head
+
+if TYPE_CHECKING:
+    from tribunal.retrievers.precedents.store import DecidedCase
+
 
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.
@@ -28,7 +38,7 @@ TRIAL = 3
 
 
 @node
-async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
+async def open_case(state: Case, runtime: CaseRuntime) -> JSON:
     """Check what the court's own settings name, before any call, and clear what an earlier case left.
 
     Raises:
@@ -106,7 +116,7 @@ async def _branch_to_court(state: Case, scan: str) -> list[Send | str]:
 
 
 @node
-async def assign_track(state: Case, runtime: Runtime[Context]) -> JSON:
+async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
     """Join those who scan and those who look things up; the scan decides the track."""
     context = context_of(state)
     if is_closed(state) or not context.web or not _has_text(state) or state.get("evidence"):
@@ -115,7 +125,7 @@ async def assign_track(state: Case, runtime: Runtime[Context]) -> JSON:
 
 
 @node
-async def report_research(state: Case, runtime: Runtime[Context]) -> JSON:
+async def report_research(state: Case, runtime: CaseRuntime) -> JSON:
     """Hand to the court what the research found; if it broke off, say so, and the trial goes on."""
     outcome: JSON = state.get("outcome") or {}
     if not outcome:
@@ -125,7 +135,7 @@ async def report_research(state: Case, runtime: Runtime[Context]) -> JSON:
 
 
 @node
-async def begin_lookup(state: Case, runtime: Runtime[Context]) -> JSON:
+async def begin_lookup(state: Case, runtime: CaseRuntime) -> JSON:
     """Open the search and the archive; another scheme than the research's own stays the court's."""
     return {name: value for name, value in (await begin_research(state, runtime)).items() if name != "scheme"}
 
@@ -167,3 +177,93 @@ def review_reason(state: Any, context: Context) -> str:
         f"every case of {category} is reviewed": category in rules,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+# A first look, by which clear posts spare the trial: one cheap call with a confidence.
+
+
+TRIAGE = Role("triage", "triage", "court/triage", sure_form(decision_form), 0.0, falls_to="triage")
+
+
+@node
+@stop_at_head
+async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
+    """Decide what is clear at a first look; sees the post alone.
+
+    A decision that isn't sure enough stays in the log: nobody who argues or judges is shown it. A first look that
+    refuses or fails leaves the post to the trial.
+    """
+    if is_closed(state):
+        return {}
+    context = context_of(state)
+    names = await categories_in_force(state)
+    mend = mend_decision(await policy_of(state, runtime), "first look")
+    try:
+        answer = await ask(TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names)))
+    except ModelError as fault:
+        return log_of_fault(fault, f"the first look gave no decision, and the post went to trial: {fault}")
+    confidence, least_sure = answer.confidence, context.triage_confidence
+    # The rehearsal model states none: nothing is clear to its rules.
+    clear = confidence is not None and confidence >= least_sure
+    # A verdict that would be uncertain at once is not clear.
+    clear = clear and not await is_uncertain(state, names.index(answer.value.category), context.scheme, confidence)
+    runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
+    if not clear:
+        return answer.log
+    how = f"the first look was clear; a trial takes 2 to {2 + 2 * context.rounds} calls"
+    return {
+        "track": "triage",
+        **await deliver_decision(answer.value, state, runtime, answer.log, track="triage", confidence=confidence),
+        "saved": [Saving(id="triage", calls=1, how=how).dump()],
+    }
+
+
+# Precedents: the cases that people decided which are most like the post, as the court is shown them.
+
+
+# The fields that a precedent has from the case that was decided.
+_SHARED = ("case", "text", "category", "hateful", "how", "note", "at", "policy", "policy_sha")
+
+
+@node
+async def find_precedents(state: Case, runtime: CaseRuntime) -> JSON:
+    """Find the nearest cases of the store in force.
+
+    No model is asked but that of the store's embedding, if it has one.
+
+    A search that fails takes nothing from the case: the trial goes on without precedents, and a warning says so.
+
+    Raises:
+        BadInput: there is no such store, or it is damaged.
+    """
+    context = context_of(state, runtime)
+    if is_closed(state) or not context.precedents:
+        return {"precedents": []}
+    from tribunal.retrievers.precedents.store import open_precedents  # numpy, where a store is named
+
+    store, post = await open_precedents(context.precedents), post_of(state)
+    try:
+        found = await store.search(post.text, context.precedents_k, post_id=post.id)
+    except TribunalError as error:
+        return {"precedents": [], "warnings": [f"no precedent was at hand: {error}"]}
+    policy = await policy_of(state, runtime)
+    brought = []
+    for number, each in enumerate(found, start=1):
+        case = each.decided
+        fields = {name: getattr(case, name) for name in _SHARED}
+        here, same = _category_in_this_scheme(case, policy, context.scheme), case.policy_sha == policy.sha
+        shown = Precedent(id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields)
+        runtime.stream_writer({"event": "precedent", **shown.without_words().dump()})
+        brought.append(shown.dump())
+    return {"precedents": brought}
+
+
+def _category_in_this_scheme(case: DecidedCase, policy: Policy, scheme: Scheme) -> str | None:
+    """Return the category of the scheme in force that a decision is, or None.
+
+    It goes by its name, or in a binary scheme by whether this policy takes its category for hate.
+    """
+    if case.category in (each.name for each in policy.categories(scheme)):
+        return case.category
+    kind = next((each for each in policy.fine if each.name == case.category), None)
+    return policy.binary[int(bool(kind.hate))].name if scheme == "binary" and kind else None

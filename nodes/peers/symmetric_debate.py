@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
@@ -21,9 +20,19 @@ from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import says
 from tribunal.nodes.clauses import mend_decision
 from tribunal.nodes.forms import MOST_CLAUSES, citing_form
-from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
-from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
-from tribunal.nodes.state import Views, case_for_seat
+from tribunal.nodes.mv_debate.views import (
+    NO,
+    YES,
+    answer_form,
+    answer_in_words,
+    answers_in_words,
+    outcome_of_dropouts,
+    round_entry,
+    spent_budget_update,
+    take_turn,
+    turns_at_stage,
+)
+from tribunal.nodes.state import CaseRuntime, Views, case_for_seat
 from tribunal.nodes.verdict import deliver, is_closed, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.prompts.policy import policy_of
@@ -46,7 +55,7 @@ class AgentSeat(TypedDict, total=False):
 
 
 @take_part_while_open
-async def open_next_round(state: Views, runtime: Runtime[Context]) -> JSON:
+async def open_next_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
     context, number = context_of(state), state.get("round", 0)
     seated = _affordable_agents(context)
@@ -83,17 +92,15 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     """
     if is_closed(state):
         return "too few left"
-    number = state["round"]
-    if turns_at_stage(state, "answer", number):
-        over = any(entry["round"] == number for entry in state.get("debate", []))
-        return "K rounds done" if over else "round to close"
+    if turns_at_stage(state, "answer"):
+        return "K rounds done" if round_entry(state) else "round to close"
     seen = case_for_seat(state, "round", "transcript")
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _affordable_agents(context_of(state)) + 1)]
 
 
 @node
 @stop_at_head
-async def answer_as_agent(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
+async def answer_as_agent(state: AgentSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one agent; sees the post, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
     seat, last = f"agent:{state['agent']}", turns_at_stage(state, "answer", state["round"] - 1)
@@ -106,12 +113,12 @@ async def answer_as_agent(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
 
 
 @take_part_while_open
-async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
+async def vote_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Decide by more than half of the last round's answers; a tie is NO, and marked.
 
     The verdict cites the clauses that most of those who gave the answer cite.
     """
-    if not (answers := turns_at_stage(state, "answer", state["round"])):
+    if not (answers := turns_at_stage(state, "answer")):
         raise WrongState(f"round: {state['round']}: nobody answered in it; give the last round that was held")
     yes = sum(turn.stance == YES for turn in answers)
     side = YES if yes * 2 > len(answers) else NO

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
 from typing_extensions import TypedDict
@@ -23,8 +22,8 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.channels import Like, says
-from tribunal.nodes.forms import REASON, Form, citing_form, one_of, same_form, text_bounds
-from tribunal.nodes.state import PanelState, case_for_seat, log_of_fault, outcome_of, post_of
+from tribunal.nodes.forms import Form, Reason, citing_form, one_of, same_form
+from tribunal.nodes.state import CaseRuntime, PanelState, case_for_seat, log_of_fault, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
 from tribunal.notes import PerspectiveBrief
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
@@ -44,7 +43,7 @@ SMALL_EXAMPLES = (
 class StanceForm(Form):
     """Why, and a label in a perspective's own words."""
 
-    reason: Annotated[str, text_bounds(REASON, least=1)]
+    reason: Reason
     label: str
 
 
@@ -72,13 +71,13 @@ class PerspectiveSeat(TypedDict, total=False):
 
 
 @node
-async def convene_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def convene_panel(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
     return {"panel": [], "examples": {}, "absent": Overwrite([]), "scheme": "binary"}
 
 
 @node
-async def recall_examples(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def recall_examples(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Open the perspectives that are to be heard, and search them all together for the texts most like the post.
 
     Raises:
@@ -150,14 +149,8 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
 
 def _perspective_facts(own: Perspective) -> JSON:
     """Return what its agent has to know of a perspective."""
-    return {
-        "id": own.name,
-        "title": own.title or own.name,
-        "language": own.language,
-        "criterion": own.criterion.strip(),
-        "hate": own.labels.hate,
-        "not_hate": own.labels.not_hate,
-    }
+    facts = {"id": own.name, "title": own.title or own.name, "language": own.language}
+    return {**facts, "criterion": own.criterion.strip(), **own.labels.model_dump()}
 
 
 @router
@@ -172,7 +165,7 @@ async def to_perspectives(state: PanelState) -> list[Send]:
 
 @node
 @stop_at_head
-async def take_stance(state: PerspectiveSeat, runtime: Runtime[Context]) -> JSON:
+async def take_stance(state: PerspectiveSeat, runtime: CaseRuntime) -> JSON:
     """Take one perspective's stance, with a reason; sees its criterion, its examples, and the post."""
     if state.get("outcome") is not None:
         return {}

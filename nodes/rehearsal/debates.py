@@ -21,7 +21,7 @@ _LATIN = re.compile(r"[A-Za-z]")
 _COUNT = re.compile(r"(\d+) of the annotators")
 _TURN = re.compile(r"The ((?:non-)?hate) side, round (\d+)( \(agrees\))?[^\n]*\s*\Z")
 _VIEWS_OF_TYPE: dict[CueType, Words] = {"Direct": (), "Socio-cultural": ("deep", "context"), "Metaphor": ("deep",)}
-# What stands before the reason of an answer, as `nodes.mv_debate.history.answers_in_words` writes it.
+# What stands before the reason of an answer, as `nodes.mv_debate.views.answers_in_words` writes it.
 _ANSWER = re.compile(r"^(?:agent )?([\w-]+): (YES|NO)\n\Z", re.MULTILINE)
 
 
