@@ -6,8 +6,11 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from tribunal.errors import BadInput
 from tribunal.files import read_text
@@ -15,17 +18,31 @@ from tribunal.prompts.answer_names import SET_FILE, AnswerNames
 from tribunal.prompts.catalogue import prompt_variables, write_new_folder
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import PromptSet, parse_prompts, prompts_as_text, shipped_prompts
-from tribunal.schema import JSON, Scheme
-from tribunal.text import parse_json, suggest_name
+from tribunal.schema import JSON, Frozen, Scheme
+from tribunal.text import parse_json, parse_toml, suggest_name
 
-SOURCES = {"h-vli": "github.com/Sayur1n/H-VLI", "predict": "github.com/Hanyang-HCC-Lab/PREDICT"}
+
+class _Source(Frozen):
+    """A published repository, as `published.toml` describes it."""
+
+    repository: str
+    notes: tuple[str, ...]
+    texts: dict[str, tuple[str, ...]]
+    prompts: dict[str, str]
+    answers: dict[str, AnswerNames]
+
+
+_FILES: dict[Scheme, str] = {"fine": "court_prompts.py", "binary": "court_prompts_binary.py"}  # of H-VLI
+_PLACE = re.compile(r"\[\[(\w+)((?: \w+=\w*)*)\]\]")
+# What H-VLI's labels are called, where our policy has another name: by the policy's number.
+_THEIR_NAMES = {"Homophobe": 3, "Religion": 4}
 
 
 def import_prompts(source: str, folder: Path, to: Path, scheme: Scheme = "fine") -> PromptSet:
     """Write the prompts of a published repository into a new folder, as a set that `--prompts` runs; and return it.
 
     Args:
-        source: one of `SOURCES`.
+        source: a repository by its name in `published.toml`.
         folder: the user's clone of it.
         to: the new folder.
         scheme: which prompts, of a repository that has some for each scheme.
@@ -33,29 +50,63 @@ def import_prompts(source: str, folder: Path, to: Path, scheme: Scheme = "fine")
     Raises:
         BadInput: the source isn't known, the clone has another layout, or the new folder can't be written.
     """
-    if source not in SOURCES:
-        way_out = suggest_name(source, SOURCES) or f"give {' or '.join(SOURCES)}"
+    read = files("tribunal.prompts").joinpath("published.toml").read_text("utf-8")
+    sources = TypeAdapter(dict[str, _Source]).validate_python(parse_toml(read))
+    if source not in sources:
+        way_out = suggest_name(source, sources) or f"give {' or '.join(sources)}"
         raise BadInput(f"import: {source!r}: no such repository is known; {way_out}")
-    read, notes, extent = {
-        "h-vli": (read_hvli, HVLI_NOTES, f" (the scheme {scheme})"),
-        "predict": (read_predict, PREDICT_NOTES, ""),
-    }[source]
-    prompts, answers = read(folder.expanduser(), scheme)
-    files = {f"{name}.md": _fill_up(name, text) for name, text in prompts.items()}
+    known, clone, court = sources[source], folder.expanduser(), source == "h-vli"
+    if court:
+        path, texts = read_constants(clone, _FILES[scheme], known.texts)
+    else:
+        path, texts = read_json_texts(clone, "debate_prompt.json", known.texts)
+    spelt: dict[str, str] = {}
+    for name, fields in known.texts.items():
+        # The binary classifier is asked for the label alone.
+        for field in ("label",) if (name, scheme) == ("SAFETY_PROMPT", "binary") else fields:
+            spelt[field] = find_answer_field(path, name, texts[name], field)
+
+    def put_in(place: re.Match[str]) -> str:
+        variables = dict(each.split("=") for each in place[2].split())
+        shown = {
+            f"##{mark}##": f"\n\n\n{{{{ {ours} }}}}\n\n" if ours else "(the post)" for mark, ours in variables.items()
+        }
+        return as_template(texts[place[1]], path, place[1], shown or None)
+
+    written = {f"{name}.md": _fill_up(name, _PLACE.sub(put_in, text)) for name, text in known.prompts.items()}
     toml = ["# How answers are read: our name = theirs. See docs/policies.md."]
-    for prompt, names in answers.items():
+    for prompt, names in known.answers.items():
+        read_as = _with_labels(prompt, names, scheme) if court else names
+        if prompt == "predict/judge":
+            read_as = AnswerNames(fields=dict(spelt))
         toml.append(f'\n[answers."{prompt}"]')
-        toml += [f"{key} = {_toml_value(value)}" for key, value in names.model_dump(exclude_defaults=True).items()]
-    files[SET_FILE] = "\n".join(toml) + "\n"
-    held = {name.removesuffix(".md"): text.rstrip() for name, text in files.items()}
+        toml += [f"{key} = {_toml_value(value)}" for key, value in read_as.model_dump(exclude_defaults=True).items()]
+    written[SET_FILE] = "\n".join(toml) + "\n"
+    held = {name.removesuffix(".md"): text.rstrip() for name, text in written.items()}
     made = parse_prompts(prompts_as_text(held), str(to))  # before anything is written
-    points = "\n".join(f"- {note}" for note in notes)
-    files["README.md"] = (
-        f"# Prompts of {SOURCES[source]}{extent}\n\nMade from a clone by `tribunal prompts import {source}`. The "
+    points = "\n".join(f"- {note}" for note in known.notes)
+    extent = f" (the scheme {scheme})" if court else ""
+    written["README.md"] = (
+        f"# Prompts of {known.repository}{extent}\n\nMade from a clone by `tribunal prompts import {source}`. The "
         f"words are the authors', under the licence of their repository.\n\n{points}\n"
     )
-    write_new_folder(to, files, "import")
+    write_new_folder(to, written, "import")
     return made
+
+
+def _with_labels(prompt: str, names: AnswerNames, scheme: Scheme) -> AnswerNames:
+    """Return how the answer of a seat of H-VLI's is read, with what its labels mean in our policy."""
+    if "category" not in names.fields:
+        return names
+    policy = load_policy("h-vli")
+    by_kind = names.items or scheme == "fine"  # a cue says the kind of hate in either scheme
+    labels = {str(number): each.name for number, each in enumerate(policy.fine if by_kind else policy.binary)}
+    if by_kind:
+        labels |= {name: policy.fine[number].name for name, number in _THEIR_NAMES.items()}
+    update: JSON = {"values": {"category": labels}}
+    if (prompt, scheme) == ("arcade/classifier", "binary"):
+        update["otherwise"] = {"explanation": "The published prompt asks for the label alone."}
+    return names.model_copy(update=update)
 
 
 def _fill_up(name: str, text: str) -> str:
@@ -76,15 +127,11 @@ def _toml_value(value: Any) -> str:
 # Read the texts in a clone of somebody's repository. Their code is parsed and never run.
 
 
-# Our words for a confidence, at the end of a published prompt that decides.
-ASK_CONFIDENCE = (
-    '\n\n\n{% if sure %}\nAdd a field "confidence": how sure you are of the label, from 0 to 1.\n{% endif %}'
-)
 _OTHER_LAYOUT = "this isn't the layout that is known"
 
 
-def read_constants(folder: Path, file: str, wanted: Iterable[str]) -> dict[str, str]:
-    """Return texts that a Python file gives names to, f-strings of such names included.
+def read_constants(folder: Path, file: str, wanted: Iterable[str]) -> tuple[Path, dict[str, str]]:
+    """Return the path of a Python file, and texts that it gives names to, f-strings of such names included.
 
     Raises:
         BadInput: the file isn't there or no Python, or one of the texts isn't there or is something else.
@@ -103,7 +150,7 @@ def read_constants(folder: Path, file: str, wanted: Iterable[str]) -> dict[str, 
     for name in wanted:
         if not texts.get(name, "").strip():
             raise BadInput(f"import: {path}: {name} was sought, a text at the top of the file; {_OTHER_LAYOUT}")
-    return {name: texts[name].strip() for name in wanted}
+    return path, {name: texts[name].strip() for name in wanted}
 
 
 def _text_of(node: ast.expr, known: Mapping[str, str]) -> str | None:
@@ -194,171 +241,3 @@ def as_template(text: str, path: Path, name: str, variables: Mapping[str, str] |
         elif part:
             made.append(f"{{% raw %}}{part}{{% endraw %}}")
     return "".join(made)
-
-
-# ARCADE's published prompts (github.com/Sayur1n/H-VLI): `court_prompts.py`, and `court_prompts_binary.py`.
-
-
-_COURT_FILES: dict[Scheme, str] = {"fine": "court_prompts.py", "binary": "court_prompts_binary.py"}
-_CUE_FIELDS = {"type": "cue_type", "category": "hate_type"}
-# What the published labels are called, where our policy has another name.
-_THEIR_NAMES = {"Homophobe": 3, "Religion": 4}
-HVLI_NOTES: tuple[str, ...] = (
-    "Made for the graphs `arcade`, `multiround` and `baseline`, by the policy `h-vli`.",
-    "The published code sends its role's words as the system message. Here that says how material is marked, and the "
-    "role's words come after it, before the post.",
-    "The words around the post, the cues, the defence and the transcript are ours. Each cue has the id that the court "
-    "gives it.",
-    "The published deep dive shows neither side the other's words, though its prompts speak of them. Here they are "
-    "shown, as in the paper, unless `turns_shown` is none.",
-    "Temperatures are the paper's. In the published code both sides have 0.7 in the deep dive.",
-    "A cue has no `characteristic`, as the published form has none. Its form for arguments doesn't restate the cue, "
-    "so that each case has a warning that the court's words of it were taken.",
-    "The judge and the classifier are asked for a confidence in our words where a setting needs one (`sure`).",
-)
-
-
-def read_hvli(folder: Path, scheme: Scheme) -> tuple[dict[str, str], dict[str, AnswerNames]]:
-    """Return the prompts of a clone by our names, and how their answers are read.
-
-    Raises:
-        BadInput: the clone has another layout; with the file, and what was sought there.
-    """
-    file, path = _COURT_FILES[scheme], folder / _COURT_FILES[scheme]
-    held = read_constants(folder, file, _COURT_TEXTS)
-    for name, fields in _COURT_TEXTS.items():
-        for field in fields if not (scheme == "binary" and name == "SAFETY_PROMPT") else ("label",):
-            find_answer_field(path, name, held[name], field)
-    text = {name: as_template(words, path, name) for name, words in held.items()}
-    cues = "\n\n\nThe cues of the Prosecutor:\n\n{{ prosecution }}"
-    before = "\n\n\nWhat you said in the round before:\n\n{{ own }}\n\nWhat the other side said:\n\n"
-    prompts = {
-        "system/court": '{% include "marks" %}',
-        "arcade/gatekeeper": text["PROSECUTOR_DIRECT_PROMPT"],
-        "arcade/indictment": text["PROSECUTOR_PROMPT"],
-        "arcade/rebuttal": text["DEFENDER_PROMPT"] + cues,
-        "arcade/investigation": text["PROSECUTOR_INDIRECT_PROMPT"],
-        "arcade/defence": (
-            f"{{% if round == 1 %}}\n{text['DEFENDER_INDIRECT_PROMPT']}{cues}\n{{% else %}}\n"
-            f"{text['DEFENSE_ROUND_2_PROMPT']}{before}{{{{ prosecution }}}}\n{{% endif %}}"
-        ),
-        "arcade/prosecution": f"{text['PROSECUTOR_ROUND_2_PROMPT']}{before}{{{{ defence }}}}",
-        "arcade/judge": (
-            f"{{% if deep %}}\n{text['JUDGE_PROMPT_INDIRECT']}\n{{% else %}}\n{text['JUDGE_PROMPT']}\n{{% endif %}}"
-            f"{ASK_CONFIDENCE}\n\n\nThe transcript:\n\n{{{{ transcript }}}}"
-        ),
-        "arcade/classifier": text["SAFETY_PROMPT"] + ASK_CONFIDENCE,
-    }
-    return prompts, _answer_names(scheme)
-
-
-_CUE = ("cue_type", "target_group", "claim", "hate_type", "justification")
-_REBUTTAL, _VERDICT = ("id", "evidence", "rebuttal"), ("label", "reason")
-# The texts that are sought, each with the fields of the answer that it asks for.
-_COURT_TEXTS: dict[str, tuple[str, ...]] = {
-    "PROSECUTOR_DIRECT_PROMPT": _CUE,
-    "PROSECUTOR_PROMPT": _CUE,
-    "PROSECUTOR_INDIRECT_PROMPT": _CUE,
-    "DEFENDER_PROMPT": _REBUTTAL,
-    "DEFENDER_INDIRECT_PROMPT": _REBUTTAL,
-    "DEFENSE_ROUND_2_PROMPT": ("id", "rebuttal"),
-    "PROSECUTOR_ROUND_2_PROMPT": ("id", "counter_argument"),
-    "JUDGE_PROMPT": _VERDICT,
-    "JUDGE_PROMPT_INDIRECT": _VERDICT,
-    "SAFETY_PROMPT": _VERDICT,
-}
-
-
-def _answer_names(scheme: Scheme) -> dict[str, AnswerNames]:
-    policy = load_policy("h-vli")
-    kinds = {str(number): each.name for number, each in enumerate(policy.fine)}
-    kinds |= {name: policy.fine[number].name for name, number in _THEIR_NAMES.items()}
-    labels = kinds if scheme == "fine" else {str(number): each.name for number, each in enumerate(policy.binary)}
-    cues = AnswerNames(items="cues", fields=_CUE_FIELDS, values={"category": kinds}, open=("characteristic",))
-    rebuttals = AnswerNames(
-        items="arguments",
-        fields={"cue_id": "id", "argument": ("evidence", "rebuttal")},
-        otherwise={"stance": "refute"},
-    )
-    pressed = AnswerNames(
-        items="arguments", fields={"cue_id": "id", "argument": "counter_argument"}, otherwise={"stance": "press"}
-    )
-    verdict: JSON = {"fields": {"category": "label", "explanation": "reason"}, "values": {"category": labels}}
-    alone: JSON = {"otherwise": {"explanation": "The published prompt asks for the label alone."}}
-    return {
-        **dict.fromkeys(("arcade/gatekeeper", "arcade/indictment", "arcade/investigation"), cues),
-        **dict.fromkeys(("arcade/rebuttal", "arcade/defence"), rebuttals),
-        "arcade/prosecution": pressed,
-        "arcade/judge": AnswerNames(**verdict),
-        "arcade/classifier": AnswerNames(**verdict, **(alone if scheme == "binary" else {})),
-    }
-
-
-# PREDICT's published debate prompts (github.com/Hanyang-HCC-Lab/PREDICT): `debate_prompt.json`.
-
-
-DEBATE_FILE = "debate_prompt.json"
-PREDICT_NOTES: tuple[str, ...] = (
-    "Made for the graph `predict`. `debate_memory` whole (the default) shows each side again what its memory holds in "
-    "the published code.",
-    "The prompts of the five annotators lie in LangChain's hub, and not in the repository: those of PRE are ours.",
-    "The published prompts hold the text itself. Here they name it, and it stands after them between its marks.",
-    "The published debaters' messages of several turns are one message here, in the same order.",
-    "The judge is asked for a confidence in our words where a setting needs one (`sure`).",
-    "Debaters answer in words, so that a turn has no stance (agree or rebut); the judge reads it in the words.",
-)  # fmt: skip
-_TEXT = "(the post)"
-_DEBATE_TEXTS = (
-    "NonHate_player_meta_prompt", "Hate_player_meta_prompt", "NonHate_prompt_1", "Hate_prompt_1", "NonHate_arg_prompt",
-    "NonHate_prompt_2", "Hate_arg_prompt", "Hate_prompt_2", "judge_prompt_1", "judge_prompt_2",
-)  # fmt: skip
-_PANEL = """{% include "marks" %}
-
-
-If you are given a form for your answer, answer with one JSON object of that form."""
-
-
-def read_predict(folder: Path, scheme: Scheme) -> tuple[dict[str, str], dict[str, AnswerNames]]:
-    """Return the prompts of a clone by our names, and how their answers are read: the same in either scheme.
-
-    Raises:
-        BadInput: the clone has another layout; with the file, and what was sought there.
-    """
-    path, held = read_json_texts(folder, DEBATE_FILE, _DEBATE_TEXTS)
-
-    def text(name: str, **variables: str) -> str:
-        shown = {f"##{mark}##": f"\n\n\n{{{{ {ours} }}}}\n\n" for mark, ours in variables.items() if mark != "text"}
-        return as_template(held[name], path, name, shown | ({"##text##": _TEXT} if "text" in variables else {}))
-
-    non_hate, hate = text("NonHate_player_meta_prompt", text=""), text("Hate_player_meta_prompt", text="")
-    first_non_hate = text("NonHate_prompt_1", Non_Hate_Reference="reference")
-    again_hate = text("Hate_prompt_1", non_arg="before", Hate_Reference="reference")
-    prompts = {
-        "system/panel": _PANEL,
-        "predict/opening_non_hate": f"{non_hate}\n\n{first_non_hate}",
-        "predict/opening_hate": (f"{hate}\n\n{text('Hate_prompt_1', non_arg='opposing', Hate_Reference='reference')}"),
-        "predict/response": "\n".join(
-            (
-                '{% if side == "hate" %}',
-                f"{hate}\n\n{{% if before %}}\n{again_hate}\n\n{{% endif %}}",
-                f"{text('Hate_arg_prompt', hate_arg='own')}\n\n{text('Hate_prompt_2', non_res='opposing')}",
-                "{% else %}",
-                f"{non_hate}\n\n{{% if reference %}}\n{first_non_hate}\n\n{{% endif %}}",
-                f"{text('NonHate_arg_prompt', non_arg='own')}\n\n{text('NonHate_prompt_2', hate_arg='opposing')}",
-                "{% endif %}",
-            )
-        ),
-        "predict/judge": (
-            f"{text('judge_prompt_1', history='debate')}\n\n{text('judge_prompt_2', text='')}{ASK_CONFIDENCE}"
-        ),
-    }
-    spelt = {
-        ours: find_answer_field(path, "judge_prompt_2", held["judge_prompt_2"], ours) for ours in ("label", "reason")
-    }
-    spoken = AnswerNames(words="argument")
-    return prompts, {
-        "predict/opening_non_hate": spoken,
-        "predict/opening_hate": spoken,
-        "predict/response": AnswerNames(words="argument", open=("stance",)),
-        "predict/judge": AnswerNames(fields=dict(spelt)),
-    }
