@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -206,19 +206,16 @@ def contract_of(node: object, name: str = "") -> Contract:
     for each in functions:  # `received_by` makes variants of `receive`, which they wrap
         if inner := getattr(each, "__wrapped__", None):
             functions.append(inner)
-    for known, contract in (*reversed(_own), *_our_pieces()):
+    for known, contract in reversed(_own):
         if any(known is each for each in functions):
+            return contract
+    for place, contract in PIECES.items():
+        module, _, member = f"tribunal.{place}".partition(":")
+        # Whoever uses a piece of ours has imported it.
+        if module in sys.modules and any(getattr(sys.modules[module], member) is each for each in functions):
             return contract
     name = name or getattr(node, "__name__", None) or getattr(node, "name", None) or type(node).__name__
     raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
-
-
-def _our_pieces() -> Iterator[tuple[object, Contract]]:
-    """Yield our own pieces, of the modules that are there: whoever uses a piece has imported it."""
-    for place, contract in PIECES.items():
-        module, _, name = f"tribunal.{place}".partition(":")
-        if module in sys.modules:
-            yield getattr(sys.modules[module], name), contract
 
 
 def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:

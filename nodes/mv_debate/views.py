@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
-from typing_extensions import TypedDict
 
 from tribunal.budget import Budget
 from tribunal.context import context_of
@@ -24,7 +23,7 @@ from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
 from tribunal.nodes.clauses import cited_clauses
 from tribunal.nodes.forms import Form, Reason, one_of, same_form
-from tribunal.nodes.state import CaseRuntime, Views, case_for_seat, log_of_fault, outcome_of, write_turn
+from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, log_of_fault, outcome_of, write_turn
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
@@ -47,17 +46,14 @@ ANSWER = Role("view.answer", "view", "mv_debate/answer", answer_form, 0.0, syste
 REVISION = replace(ANSWER, name="view.revision", prompt="mv_debate/revision")
 
 
-class ViewSeat(TypedDict, total=False):
+class ViewSeat(SeatState, total=False):
     """What one view is sent: the post, who it is, and what it is shown."""
 
-    post: JSON
-    context: JSON
-    prompts: JSON | None
     view: Annotated[str, says("Which view speaks, by name.")]
     round: int
     transcript: list[JSON]
     debate: list[JSON]
-    own: Annotated[JSON, Like(Turn), says("The answer that this view revises.")]
+    own: Annotated[JSON, Like(Turn, "The answer that this view revises.")]
     reflection: Annotated[str, says("What the reflection said of the answers.")]
 
 

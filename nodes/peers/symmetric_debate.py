@@ -10,7 +10,6 @@ from collections import Counter
 from typing import Annotated, Literal
 
 from langgraph.types import Send
-from typing_extensions import TypedDict
 
 from tribunal.budget import Budget, count_tokens_paid
 from tribunal.context import Context, context_of
@@ -32,7 +31,7 @@ from tribunal.nodes.mv_debate.views import (
     take_turn,
     turns_at_stage,
 )
-from tribunal.nodes.state import CaseRuntime, Views, case_for_seat
+from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat
 from tribunal.nodes.verdict import deliver, is_closed, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.prompts.policy import policy_of
@@ -43,12 +42,9 @@ from tribunal.stops import stop_at_head
 AGENT = Role("agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True)
 
 
-class AgentSeat(TypedDict, total=False):
+class AgentSeat(SeatState, total=False):
     """What one agent is sent: the post, its number, and what was said."""
 
-    post: JSON
-    context: JSON
-    prompts: JSON | None
     agent: Annotated[int, says("Which of the equals speaks, by number from 1.")]
     round: int
     transcript: list[JSON]

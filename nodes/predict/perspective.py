@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
-from typing_extensions import TypedDict
 
 from tribunal.budget import LAST_WORD, Budget
 from tribunal.context import Context, context_of
@@ -21,9 +20,9 @@ from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
-from tribunal.nodes.channels import Like, says
+from tribunal.nodes.channels import Like
 from tribunal.nodes.forms import Form, Reason, citing_form, one_of, same_form
-from tribunal.nodes.state import CaseRuntime, PanelState, case_for_seat, log_of_fault, outcome_of, post_of
+from tribunal.nodes.state import CaseRuntime, PanelState, SeatState, case_for_seat, log_of_fault, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
 from tribunal.notes import PerspectiveBrief
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
@@ -58,13 +57,10 @@ PERSPECTIVE = Role("perspective", "perspective", "predict/perspective", _PLAIN, 
 ANNOTATOR = Role("annotator", "annotator", "predict/base", citing_form(_PLAIN), 0.0, system="panel")
 
 
-class PerspectiveSeat(TypedDict, total=False):
+class PerspectiveSeat(SeatState, total=False):
     """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
 
-    post: JSON
-    context: JSON
-    prompts: JSON | None
-    own: Annotated[JSON, Like(PerspectiveBrief), says("The perspective that speaks, and what it goes by.")]
+    own: Annotated[JSON, Like(PerspectiveBrief, "The perspective that speaks, and what it goes by.")]
     examples: list[JSON]
     calls: list[JSON]
     outcome: JSON | None
