@@ -168,9 +168,13 @@ def citing_form(maker: Maker[Filled]) -> Maker[Filled]:
 @lru_cache(maxsize=32)
 def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     """Return the form of a decision: a category of the scheme by its name; its number is taken for it."""
-    names = [category.name for category in policy.categories(scheme)]
-    fields: Any = {"category": (one_of(names, numbered=True), ...), **clauses_field(policy)}
+    fields: Any = {"category": category_field(policy, scheme), **clauses_field(policy)}
     return create_model("Decision", __base__=DecisionForm, **fields)
+
+
+def category_field(policy: Policy, scheme: Scheme) -> Any:
+    """Return the field of a category of the scheme, by its name; its number is taken for it."""
+    return one_of([category.name for category in policy.categories(scheme)], numbered=True), ...
 
 
 def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:

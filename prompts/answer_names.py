@@ -1,4 +1,11 @@
-"""Read answers to prompts with a form of their own, by the tables `[answers."folder/name"]` of a `set.toml`."""
+"""The file `set.toml` of a folder of prompts: the models it was tuned for, and how its prompts' answers are read.
+
+[tuned]
+for = "qwen3"  # the model family that the prompts were tuned for
+
+[answers."arcade/judge"]  # the prompt has a form of its own for its answer (`AnswerNames`)
+fields = {category = "label"}
+"""
 
 from __future__ import annotations
 
@@ -125,9 +132,6 @@ def _check_name(prompt: str, table: str, name: str, fields: list[str]) -> None:
         raise BadInput(f"prompts: set.toml: answers.{prompt}.{table}: the answer has no {name!r}; {way_out}")
 
 
-# The file `set.toml` of a folder of prompts: what the set says of itself.
-
-
 SET_FILE = "set.toml"
 
 
@@ -142,7 +146,7 @@ class Tuning(Frozen):
 
 
 class SetFile(Frozen):
-    """Hold what the file says; a set without one has the defaults."""
+    """A `set.toml`; a set without one has the defaults."""
 
     tuned: Tuning | None = None
     answers: dict[str, AnswerNames] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The parts of a policy: its categories, the clauses that number its rules, and both in another language."""
+"""The parts of a policy: its categories, its numbered clauses, both in another language, and the pool of examples."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def suggest_known(word: str, known: Iterable[str]) -> str:
     return f"; {suggest_name(word, known) or 'there are ' + ', '.join(known)}"
 
 
-# The pool of example posts that policies take theirs from: `examples.toml`, in words of our own.
+# The pool of example posts that policies take theirs from: `examples.toml`
 
 
 class ExampleGroup(BaseModel):

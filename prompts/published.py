@@ -124,7 +124,7 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# Read the texts in a clone of somebody's repository. Their code is parsed and never run.
+# The texts in a clone: code is parsed and never run
 
 
 _OTHER_LAYOUT = "this isn't the layout that is known"

@@ -1,11 +1,11 @@
-"""The hybrid court's case: opened with everything checked, sent to those who look things up, assigned to a track.
+"""The hybrid court's case: opened and checked, looked at first (triage), sent to those who look things up, assigned.
 
-What is found is an exhibit of the court (`evidence`, `opinions`); what could not be found is said in the verdict.
+What is found is an exhibit of the court (`evidence`, `opinions`, `precedents`); the verdict says what was not found.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from langgraph.types import Overwrite, Send
 
@@ -24,13 +24,9 @@ from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.nodes.state import Case, CaseRuntime, CaseState, log_of_fault, post_of
 from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
-from tribunal.prompts.policy import Policy, policy_of
-from tribunal.schema import JSON, Precedent, Saving, Scheme
+from tribunal.prompts.policy import policy_of
+from tribunal.schema import JSON, Precedent, Saving
 from tribunal.stops import stop_at_head
-
-if TYPE_CHECKING:
-    from tribunal.retrievers.precedents.store import DecidedCase
-
 
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.
@@ -179,7 +175,7 @@ def review_reason(state: Any, context: Context) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-# A first look, by which clear posts spare the trial: one cheap call with a confidence.
+# Triage: one cheap call with a confidence; a clear post needs no trial
 
 
 TRIAGE = Role("triage", "triage", "court/triage", sure_form(decision_form), 0.0, falls_to="triage")
@@ -218,7 +214,7 @@ async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     }
 
 
-# Precedents: the cases that people decided which are most like the post, as the court is shown them.
+# Precedents: the cases most like the post that people decided
 
 
 # The fields that a precedent has from the case that was decided.
@@ -247,23 +243,18 @@ async def find_precedents(state: Case, runtime: CaseRuntime) -> JSON:
     except TribunalError as error:
         return {"precedents": [], "warnings": [f"no precedent was at hand: {error}"]}
     policy = await policy_of(state, runtime)
+    names = {each.name for each in policy.categories(context.scheme)}
+    fine = {each.name: each for each in policy.fine}
     brought = []
     for number, each in enumerate(found, start=1):
         case = each.decided
         fields = {name: getattr(case, name) for name in _SHARED}
-        here, same = _category_in_this_scheme(case, policy, context.scheme), case.policy_sha == policy.sha
+        same = case.policy_sha == policy.sha
+        # The category in the scheme in force: by its name, or in two labels by whether this policy takes it for hate.
+        here = case.category if case.category in names else None
+        if here is None and context.scheme == "binary" and case.category in fine:
+            here = policy.binary[int(bool(fine[case.category].hate))].name
         shown = Precedent(id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields)
         runtime.stream_writer({"event": "precedent", **shown.without_words().dump()})
         brought.append(shown.dump())
     return {"precedents": brought}
-
-
-def _category_in_this_scheme(case: DecidedCase, policy: Policy, scheme: Scheme) -> str | None:
-    """Return the category of the scheme in force that a decision is, or None.
-
-    It goes by its name, or in a binary scheme by whether this policy takes its category for hate.
-    """
-    if case.category in (each.name for each in policy.categories(scheme)):
-        return case.category
-    kind = next((each for each in policy.fine if each.name == case.category), None)
-    return policy.binary[int(bool(kind.hate))].name if scheme == "binary" and kind else None

@@ -1,4 +1,4 @@
-"""The control agents of a round of MV-Debate: the Judge, who scores, the Reflection, and the Δ-gain gate between them.
+"""The control agents of MV-Debate: the Judge, who scores, the Reflection, the Δ-gain gate, and the Summary.
 
 Judge and Reflection see the same answers and not each other, so they work at the same time (paper, Top-k Δ-Reflection
 Gating).
@@ -288,7 +288,7 @@ def _exact_scores(scores: dict[str, float], views: Iterable[str]) -> dict[str, D
     return {view: exact_decimal(scores[view]) for view in views if view in scores}
 
 
-# The Summary agent of MV-Debate: what the debate has come to, and why (paper, Debate Loop).
+# The Summary: the verdict on the debate (paper, Debate Loop)
 
 
 class SummaryForm(Form):

@@ -198,7 +198,7 @@ async def to_control(state: Views) -> list[str] | Literal["all agree, or too few
     return scored if context_of(state).reflection_mode == "none" else [*scored, "with reflection"]
 
 
-# The history of a debate, as its rounds hold it and as later speakers see it (paper, History Update)
+# The history of a debate, as later speakers are shown it (paper, History Update)
 
 
 def turns_at_stage(state: Mapping[str, Any], stage: str, round: int | None = None) -> list[Turn]:

@@ -27,7 +27,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.clauses import cited_clauses, mend_decision
-from tribunal.nodes.forms import DecisionForm, citing_form, one_of, text_bounds
+from tribunal.nodes.forms import DecisionForm, category_field, citing_form, text_bounds
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import CaseRuntime, Views, write_turn
 from tribunal.nodes.verdict import deliver, vote_confidence, with_confidence
@@ -162,7 +162,9 @@ async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
     }
 
 
-# The exam of a model: ten plain posts, the call that asks about each, and its form.
+# The exam of a model: ten plain posts and the call that asks about each
+#
+# The call is ARCADE's one-call classifier with one field more, at temperature 0. The posts are our own.
 
 
 class ExamPost(NamedTuple):
@@ -195,8 +197,7 @@ class ExamForm(DecisionForm):
 @lru_cache(maxsize=32)
 def exam_form(policy: Policy, scheme: Scheme) -> type[ExamForm]:
     """Return the form of a decision, with a quotation."""
-    names = [category.name for category in policy.categories(scheme)]
-    return create_model("ExamDecision", __base__=ExamForm, category=(one_of(names, numbered=True), ...))
+    return create_model("ExamDecision", __base__=ExamForm, category=category_field(policy, scheme))
 
 
 EXAMINED: Role[ExamForm] = Role(

@@ -1,4 +1,4 @@
-"""The parts of debates: PREDICT's panel with its judge, and views and their peers, for every task.
+"""The parts of debates and of research: PREDICT's panel, views and their peers for every task, and the researcher.
 
 What speaks for YES is read from the post alone, and what was said from the role's material alone.
 """
@@ -208,7 +208,7 @@ def summarise_debate(question: Question) -> JSON:
     return {"answer": side, "explanation": f"The answer is {side}: {how}. {words}"}
 
 
-# The parts of the research agent: queries, addresses, hits, passages, and the verdict on the evidence.
+# The researcher: queries, addresses, hits, passages, and the verdict on the evidence
 
 
 _KEYWORD = re.compile(r"[^\W\d_]{4,}")

@@ -1,4 +1,4 @@
-"""An agent of one's own in the court: a node that asks through the one door, as ours do."""
+"""An agent of one's own in the court, asked as ours are, and how it ends a case: by a verdict or a refusal."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _in_words(value: Any) -> str:
     return ", ".join(map(_in_words, value)) if isinstance(value, list) else str(value)
 
 
-# The ways in which a judge of one's own ends a case: a verdict by the policy in force, or a refusal.
+# The end of a case
 
 
 async def verdict(
