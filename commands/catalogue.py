@@ -83,7 +83,7 @@ def import_prompts(
     scheme: Annotated[Scheme, Option(help="Of h-vli: its prompts for the categories, or for two labels.")] = "fine",
 ) -> None:
     """Make a prompt set from the prompts of a published repository, read from your clone. No code of it is run."""
-    from tribunal.prompts.published.importing import import_prompts as make_set
+    from tribunal.prompts.published import import_prompts as make_set
 
     target = to or Path(f"{source}-prompts")
     made = make_set(source, clone, target, scheme)

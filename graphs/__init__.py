@@ -65,7 +65,14 @@ def graph(name: str) -> Any:
     """
     if name in GRAPHS:
         return import_module(f"tribunal.graphs.{name}").graph
-    found = _of_file(name) if _is_file(name) else _of_package(name)
+    if _is_file(name):
+        found = _of_file(name)
+    else:
+        from langgraph.graph.state import CompiledStateGraph
+
+        found = plugin("tribunal.graphs", name, CompiledStateGraph, "graph")
+        if found is None:
+            raise _no_graph(name)
     note_place(name, str(getattr(found, "name", "")))
     return found
 
@@ -131,15 +138,6 @@ def code_of(name: str) -> dict[str, Path]:
 
 def _is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
-
-
-def _of_package(name: str) -> Any:
-    from langgraph.graph.state import CompiledStateGraph
-
-    found: Any = plugin("tribunal.graphs", name, CompiledStateGraph, "graph")
-    if found is None:
-        raise _no_graph(name)
-    return found
 
 
 def _no_graph(name: str) -> BadInput:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -70,14 +70,14 @@ PIECES: dict[str, Contract] = {
     "nodes.court.case:open_case": Contract(
         needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG)
     ),
-    "nodes.court.triage:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
+    "nodes.court.case:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
     "nodes.arcade.gatekeeper:scan_post": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),
     "graphs.web:graph": Contract(
         needs=("post",), writes=("evidence", "run", "pages", *LOG),
         besides=("turn", "tried", "plans", "judgements", "sufficient"), letter="E",
     ),
     "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *LOG), besides=("panel",)),
-    "nodes.court.precedents:find_precedents": Contract(needs=("post",), writes=("precedents", *LOG), letter="P"),
+    "nodes.court.case:find_precedents": Contract(needs=("post",), writes=("precedents", *LOG), letter="P"),
     "nodes.court.case:assign_track": Contract(needs=("scan",), uses=EXHIBITS, writes=("warnings",)),
     "graphs.fast_track:graph": Contract(
         needs=("post",), uses=EXHIBITS, writes=("cues", "transcript", "track", *LOG),
@@ -206,19 +206,16 @@ def contract_of(node: object, name: str = "") -> Contract:
     for each in functions:  # `received_by` makes variants of `receive`, which they wrap
         if inner := getattr(each, "__wrapped__", None):
             functions.append(inner)
-    for known, contract in (*reversed(_own), *_our_pieces()):
+    for known, contract in reversed(_own):
         if any(known is each for each in functions):
+            return contract
+    for place, contract in PIECES.items():
+        module, _, member = f"tribunal.{place}".partition(":")
+        # Whoever uses a piece of ours has imported it.
+        if module in sys.modules and any(getattr(sys.modules[module], member) is each for each in functions):
             return contract
     name = name or getattr(node, "__name__", None) or getattr(node, "name", None) or type(node).__name__
     raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
-
-
-def _our_pieces() -> Iterator[tuple[object, Contract]]:
-    """Yield our own pieces, of the modules that are there: whoever uses a piece has imported it."""
-    for place, contract in PIECES.items():
-        module, _, name = f"tribunal.{place}".partition(":")
-        if module in sys.modules:
-            yield getattr(sys.modules[module], name), contract
 
 
 def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:

@@ -5,7 +5,7 @@ from langgraph.graph import END
 from tribunal.graphs import keep_cases
 from tribunal.graphs.debate_round import graph as debate_round
 from tribunal.nodes.intake import begin_graph
-from tribunal.nodes.mv_debate.summary import summarise_debate, to_next_round
+from tribunal.nodes.mv_debate.scoring import summarise_debate, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.state import DebateOutput, Views
 from tribunal.shared_settings import MAX_ROUNDS

@@ -10,10 +10,17 @@ from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.graphs.web import graph as web
 from tribunal.nodes.arcade.gatekeeper import scan_post, to_track
 from tribunal.nodes.arcade.judge import judge_debate
-from tribunal.nodes.court.case import assign_track, open_case, to_court_unless_clear, to_judge, to_review, to_triage
-from tribunal.nodes.court.precedents import find_precedents
+from tribunal.nodes.court.case import (
+    assign_track,
+    find_precedents,
+    open_case,
+    to_court_unless_clear,
+    to_judge,
+    to_review,
+    to_triage,
+    triage_post,
+)
 from tribunal.nodes.court.review import review_case, to_retrial
-from tribunal.nodes.court.triage import triage_post
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.state import Case, Ruling
 

@@ -21,7 +21,7 @@ from tribunal.loops import run_in_background
 from tribunal.models.unanswered import stop_if_unanswered
 from tribunal.nodes.channels import find_wrong_channel
 from tribunal.nodes.saved_calls import RUNS_IN_THREADS
-from tribunal.nodes.state import channel_forms, outcome_of
+from tribunal.nodes.state import channel_forms, log_of_fault, outcome_of
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head, stops_in_force, stops_passed_by
@@ -75,8 +75,7 @@ def take_part_while_open(function: Node) -> Node:
             stop_if_unanswered(fault)
             by_rules = was_rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
-            log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
-            return {**announce_outcome(state, outcome, runtime), **log}
+            return {**announce_outcome(state, outcome, runtime), **log_of_fault(fault)}
 
     return cast("Node", node(take_part))
 

@@ -58,17 +58,17 @@ def union(held: list[str], new: list[str]) -> list[str]:
 class Like:
     """Marks a channel of plain JSON with the model that a node reads it as, whose JSON schema Studio shows."""
 
-    def __init__(self, form: Any) -> None:
-        """Take the model."""
-        self.form = form
+    def __init__(self, form: Any, description: str) -> None:
+        """Take the model, and the description of the channel."""
+        self.form, self.description = form, description
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JSON:
         """Return the model's schema."""
-        return handler(TypeAdapter(self.form).core_schema)
+        return {**handler(TypeAdapter(self.form).core_schema), "description": self.description}
 
 
 def says(words: str, **more: Any) -> Any:
-    """Return the description of a channel, which Studio shows beside its value."""
+    """Return the description of a channel that is read as it is, which Studio shows beside its value."""
     return Field(description=words, **more)
 
 

@@ -52,9 +52,8 @@ def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
     """
     if not messages or messages[-1]["type"] != "human":
         return None
-    content = messages[-1]["content"]
     texts, images = [], []
-    for block in _blocks(content):
+    for block in _blocks(messages[-1]["content"]):
         if isinstance(text := block.get("text"), str):
             texts.append(text)
         elif image := _image_of(block):
@@ -77,14 +76,10 @@ def _image_of(block: JSON) -> str | None:
     match block:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} | {"type": "image", "url": str(url)}:
             return url
-        case {"type": "image", "base64": str(data), "mime_type": str(mime)}:
-            return f"data:{mime};base64,{data}"
-        case {"type": "image", "data": str(data), "mime_type": str(mime)} | {
-            "type": "image",
-            "data": str(data),
-            "mimeType": str(mime),
-        }:
-            return f"data:{mime};base64,{data}"
+    mime = block.get("mime_type", block.get("mimeType"))
+    data = block.get("base64", block.get("data"))
+    if block.get("type") == "image" and isinstance(mime, str) and isinstance(data, str):
+        return f"data:{mime};base64,{data}"
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from tribunal.models.role import Role
-from tribunal.nodes.forms import REASON, Form, same_form, text_bounds
+from tribunal.nodes.forms import Form, Reason, same_form, text_bounds
 from tribunal.prompts.marks import Entry, Material, Ours, entries, operator_words, ours
 
 Decision = Literal["hate_speech", "against_rules", "stands", "not_yet_decided", "could_not_be_decided"]
@@ -48,7 +48,7 @@ class PlainForm(Form):
     """An explanation for the person who posted."""
 
     title: Annotated[str, text_bounds(80, least=1)]
-    text: Annotated[str, text_bounds(REASON, least=1)]
+    text: Reason
     grounds: list[NamedGround] = Field(json_schema_extra={"maxItems": MOST_GROUNDS})
     decision: Decision
     category: Annotated[str, text_bounds(60)]

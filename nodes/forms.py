@@ -55,10 +55,13 @@ def offer_names(names: Sequence[str]) -> Any:
     return Annotated[str, Field(json_schema_extra={"enum": list(names)})] if names else str
 
 
+Reason = Annotated[str, text_bounds(REASON, least=1)]
+
+
 class DecisionForm(Form):
     """A decision, and why."""
 
-    explanation: Annotated[str, text_bounds(REASON, least=1)]
+    explanation: Reason
     category: str
 
 
@@ -165,9 +168,13 @@ def citing_form(maker: Maker[Filled]) -> Maker[Filled]:
 @lru_cache(maxsize=32)
 def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     """Return the form of a decision: a category of the scheme by its name; its number is taken for it."""
-    names = [category.name for category in policy.categories(scheme)]
-    fields: Any = {"category": (one_of(names, numbered=True), ...), **clauses_field(policy)}
+    fields: Any = {"category": category_field(policy, scheme), **clauses_field(policy)}
     return create_model("Decision", __base__=DecisionForm, **fields)
+
+
+def category_field(policy: Policy, scheme: Scheme) -> Any:
+    """Return the field of a category of the scheme, by its name; its number is taken for it."""
+    return one_of([category.name for category in policy.categories(scheme)], numbered=True), ...
 
 
 def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
@@ -184,30 +191,23 @@ def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
 SURE: Any = Annotated[float, WrapValidator(_read_confidence), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
 
 
-def sure_form(maker: Maker[Filled]) -> Maker[Filled]:
+@lru_cache(maxsize=32)
+def sure_form(maker: Maker[Any]) -> Maker[Any]:
     """Return a maker of the same form with a `confidence`, from 0 to 1. One in percent is left to `mend_percent`."""
 
     @lru_cache(maxsize=32)
-    def make(policy: Policy, scheme: Scheme) -> type[Filled]:
+    def make(policy: Policy, scheme: Scheme) -> type[BaseModel]:
         form = maker(policy, scheme)
         return create_model(f"Sure{form.__name__}", __base__=form, confidence=(SURE, ...))
 
     return make
 
 
-sure_decision_form = sure_form(decision_form)
-
-
 def mend_percent(decision: Filled, warnings: list[str]) -> Filled:
     """Take a confidence that was given in percent as a part of one, with a warning."""
-    given = confidence_of(decision)
+    given: float | None = getattr(decision, "confidence", None)
     if given is None or given <= 1:
         return decision
     taken = round(given / 100, 4)
     warnings.append(f"a confidence of {given:g} was taken as {taken:g}")
     return decision.model_copy(update={"confidence": taken})
-
-
-def confidence_of(decision: BaseModel) -> float | None:
-    """Return how sure a decision is, where that was asked for."""
-    return getattr(decision, "confidence", None)

@@ -11,7 +11,6 @@ from typing import Any, Literal, Protocol
 from langchain_core.runnables import ensure_config
 from langchain_core.tracers import LangChainTracer
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
@@ -31,10 +30,10 @@ from tribunal.models.image import Picture, load_picture, store_picture
 from tribunal.models.registry import check_models, current_registry
 from tribunal.nodes.agents import node
 from tribunal.nodes.chat import merge_messages, messages_taken_in, post_in_messages
-from tribunal.nodes.state import CaseState, PostInput
+from tribunal.nodes.state import CaseRuntime, CaseState, PostInput
 from tribunal.nodes.verdict import describe_misfits
+from tribunal.prompts.answer_names import warn_of_other_models
 from tribunal.prompts.policy import policy_in_force
-from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
 from tribunal.settings import GRAPHS
@@ -53,12 +52,12 @@ MOST_EARLIER = 20  # earlier posts of a conversation
 class Receive(Protocol):
     """A node that takes a post in."""
 
-    async def __call__(self, state: CaseState, runtime: Runtime[Context]) -> JSON:
+    async def __call__(self, state: CaseState, runtime: CaseRuntime) -> JSON:
         """Take a post in."""
 
 
 @node
-async def receive(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def receive(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Take a post in, in a pipeline of one's own, which decides on hate speech and may heed any setting.
 
     Raises:
@@ -83,7 +82,7 @@ def received_by(graph: str) -> Receive:
 
     @node
     @functools.wraps(receive)
-    async def receive_here(state: CaseState, runtime: Runtime[Context]) -> JSON:
+    async def receive_here(state: CaseState, runtime: CaseRuntime) -> JSON:
         given = context_of_run(runtime)
         refuse_unused_settings(graph, given, can_stop=can_stop(runtime))
         if given.stops:
@@ -108,7 +107,7 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
     return builder
 
 
-async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str | None = None) -> JSON:
+async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | None = None) -> JSON:
     """Check the post and the settings, and clear what an earlier case left on this thread."""
     given = context_of_run(runtime)
     line_up = await LINE_UPS.load(given.line_up, afresh=True) if given.line_up else None

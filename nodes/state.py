@@ -9,7 +9,7 @@ LangGraph merges a channel by the function that its annotation ends with.
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args, get_type_hints
 
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, JsonValue, with_config
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 else:
     CallData = CueData = EvidenceData = OpinionData = PostData = PrecedentData = TurnData = JSON
 
+# The run that a node is in: its settings, and whoever watches it.
+CaseRuntime: TypeAlias = Runtime[Context]
+
 # What Studio, and a reader of a graph's schemas, may try first.
 _EXAMPLES: list[JsonValue] = [
     {"text": "Immigrants: the weeds in our garden."},
@@ -108,75 +111,69 @@ class PostInput(TypedDict, total=False):
     appeal: Annotated[_Appeal, PostChannel(_Appeal)]
     messages: Annotated[
         list[JSON] | None,
-        Like(list[Message] | None),
-        says(
+        Like(
+            list[Message] | None,
             "A conversation, as chat front ends keep it: its last message is the post. Leave it out where text is "
-            "given."
+            "given.",
         ),
         merge_messages,
     ]
 
 
-SchemeTaken = Annotated[str, Like(Scheme), says("Which labels there are. fine: the policy's. binary: hateful or not.")]
+SchemeTaken = Annotated[str, Like(Scheme, "Which labels there are. fine: the policy's. binary: hateful or not.")]
 Passages = Annotated[
     list[EvidenceData],
-    Like(list[Evidence]),
-    says("Passages, each with its source and which way it speaks of the post."),
+    Like(list[Evidence], "Passages, each with its source and which way it speaks of the post."),
 ]
-Opinions = Annotated[list[OpinionData], Like(list[Opinion]), says("The stance and the reason of each perspective.")]
+Opinions = Annotated[list[OpinionData], Like(list[Opinion], "The stance and the reason of each perspective.")]
 
 
 class CaseState(PostInput, total=False):
     """The state of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
 
-    post: Annotated[
-        PostData, Like(Post), says("The post as it was taken in: its id, its words, its image, its language.")
-    ]
+    post: Annotated[PostData, Like(Post, "The post as it was taken in: its id, its words, its image, its language.")]
     context: Annotated[
         JSON,
-        Like(Terms),
-        says(
+        Like(
+            Terms,
             "What the case began with and keeps: the settings by name, and the texts of the policy, prompts and files "
-            "that they name. Edit it to change them."
+            "that they name. Edit it to change them.",
         ),
     ]
-    policy: Annotated[JSON, Like(Named), says("The policy in force, by its name and the hash of its words.")]
-    prompts: Annotated[
-        JSON, Like(NamedPrompts), says("The set of prompts in force, by its name and the hash of its words.")
-    ]
+    policy: Annotated[JSON, Like(Named, "The policy in force, by its name and the hash of its words.")]
+    prompts: Annotated[JSON, Like(NamedPrompts, "The set of prompts in force, by its name and the hash of its words.")]
     scan: Annotated[
         list[CueData],
-        Like(list[Cue]),
-        says(
-            "The explicit cues that the gatekeeper found. With one, the post takes the fast track; else the deep dive."
+        Like(
+            list[Cue],
+            "The explicit cues that the gatekeeper found. With one, the post takes the fast track; else the deep dive.",
         ),
     ]
     cues: Annotated[
         list[CueData] | None,
-        Like(list[Cue] | None),
-        says(
-            "The cues that the prosecution brought. null: the court hasn't come to them; none: it dismissed the case."
+        Like(
+            list[Cue] | None,
+            "The cues that the prosecution brought. null: the court hasn't come to them; none: it dismissed the case.",
         ),
     ]
     transcript: Annotated[
         list[TurnData],
-        Like(list[Turn]),
-        says(
-            "Every turn, in the order in which they were spoken. A turn of an id that is there takes that one's place."
+        Like(
+            list[Turn],
+            "Every turn, in the order in which they were spoken. A turn of an id that is there takes that one's place.",
         ),
         merge,
     ]
     round: Annotated[int, says("The round of the debate that is under way; 0 before the first.")]
     track: Annotated[
-        str | None, Like(Track | None), says("Which way the post took through the graph; null until that is decided.")
+        str | None, Like(Track | None, "Which way the post took through the graph; null until that is decided.")
     ]
-    calls: Annotated[list[CallData], Like(list[Call]), says("Every call to a model, with what it cost."), merge]
+    calls: Annotated[list[CallData], Like(list[Call], "Every call to a model, with what it cost."), merge]
     warnings: Annotated[list[str], says("What a reader of the verdict should know."), union]
     budget_spent: Annotated[bool, says("Whether the budget is spent, so that nobody but the judge is asked any more.")]
     outcome: Annotated[
         JSON | None,
-        Like(Outcome | None),
-        says("How the case ended: a verdict, a refusal or a failure; null while it is open."),
+        Like(Outcome | None, "How the case ended: a verdict, a refusal or a failure; null while it is open."),
     ]
     # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
     # are merged where they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
@@ -184,8 +181,10 @@ class CaseState(PostInput, total=False):
     opinions: Opinions
     precedents: Annotated[
         list[PrecedentData],
-        Like(list[Precedent]),
-        says("The cases that people decided which are most like the post, each with what was decided and why."),
+        Like(
+            list[Precedent],
+            "The cases that people decided which are most like the post, each with what was decided and why.",
+        ),
     ]
     question: Annotated[str | None, says("What a reviewer asked when they sent the case back; null where nobody did.")]
     early_exit: Annotated[
@@ -194,26 +193,33 @@ class CaseState(PostInput, total=False):
     policy_examples: Annotated[
         bool, says("Whether who decides is shown the policy's examples, where the settings don't say.")
     ]
-    saved: Annotated[list[JSON], Like(list[Saving]), says("The calls that shortcuts spared.")]
+    saved: Annotated[list[JSON], Like(list[Saving], "The calls that shortcuts spared.")]
     reserved: Annotated[int, says("Calls of the budget that are left to agents who speak at the same time or later.")]
     budget_from: Annotated[
         int, says("From which call on the budget counts: a trial that a reviewer asked for has its own.")
     ]
 
 
+class SeatState(TypedDict, total=False):
+    """What each of several seats that are asked at once is sent of a case (`case_for_seat`)."""
+
+    post: JSON
+    context: JSON
+    prompts: JSON | None
+
+
 class PanelState(CaseState, total=False):
     """The state of a case that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
 
     panel: Annotated[
-        list[JSON], Like(list[PerspectiveBrief]), says("The perspectives that are heard, and what each goes by.")
+        list[JSON], Like(list[PerspectiveBrief], "The perspectives that are heard, and what each goes by.")
     ]
     examples: Annotated[
         JSON,
-        Like(dict[str, list[Example]]),
-        says("The labelled texts nearest to the post, by the perspective's name."),
+        Like(dict[str, list[Example]], "The labelled texts nearest to the post, by the perspective's name."),
     ]
     opinions: Annotated[Opinions, merge]
-    absent: Annotated[list[JSON], Like(list[Absence]), says("The perspectives that couldn't be heard, and why."), merge]
+    absent: Annotated[list[JSON], Like(list[Absence], "The perspectives that couldn't be heard, and why."), merge]
     scheme: SchemeTaken
 
 
@@ -226,26 +232,21 @@ class ResearchState(CaseState, total=False):
     started: Annotated[float, says("When the research began, in seconds since 1970.")]
     queries: Annotated[list[str], says("The search queries of this turn.")]
     tried: Annotated[list[str], says("Every query, and every page by its address, that was tried."), union]
-    hits: Annotated[list[JSON], Like(list[FoundPage]), says("What the searches of this turn found.")]
-    pending: Annotated[list[JSON], Like(list[Target]), says("The pages of this turn that are still to be read.")]
+    hits: Annotated[list[JSON], Like(list[FoundPage], "What the searches of this turn found.")]
+    pending: Annotated[list[JSON], Like(list[Target], "The pages of this turn that are still to be read.")]
     crawl: Annotated[str | None, says("Which fetching of pages is under way, by its id; null where none is.")]
     read_pages: Annotated[
-        list[JSON], Like(list[ReadPage]), says("Pages of this turn that were read, and that no judgement has weighed.")
+        list[JSON], Like(list[ReadPage], "Pages of this turn that were read, and that no judgement has weighed.")
     ]
-    page: Annotated[JSON | None, Like(PageNote | None), says("The page that was read last.")]
+    page: Annotated[JSON | None, Like(PageNote | None, "The page that was read last.")]
     pages: Annotated[
         list[JSON],
-        Like(list[PageNote]),
-        says("Every page that was tried. Their texts lie in the archive."),
+        Like(list[PageNote], "Every page that was tried. Their texts lie in the archive."),
         merge,
     ]
     evidence: Annotated[Passages, merge]
-    plans: Annotated[
-        list[JSON], Like(list[Plan]), says("What was thought before each turn, and has to be verified."), merge
-    ]
-    judgements: Annotated[
-        list[JSON], Like(list[Judgement]), says("What the evidence says, page after page, and why."), merge
-    ]
+    plans: Annotated[list[JSON], Like(list[Plan], "What was thought before each turn, and has to be verified."), merge]
+    judgements: Annotated[list[JSON], Like(list[Judgement], "What the evidence says, page after page, and why."), merge]
     exhausted: Annotated[bool, says("Whether the model had no further query, which ends the research.")]
     sufficient: Annotated[bool | None, says("Whether the evidence was found enough; null until that was asked.")]
     missing: Annotated[str, says("What is still to be found out.")]
@@ -254,12 +255,8 @@ class ResearchState(CaseState, total=False):
 class Case(PanelState, ResearchState, total=False):
     """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
 
-    review: Annotated[
-        JSON | None, Like(Review | None), says("What a person made of the case; null where none has yet.")
-    ]
-    trials: Annotated[
-        list[JSON], Like(list[Trial]), says("Earlier trials, which a person sent back with a question."), merge
-    ]
+    review: Annotated[JSON | None, Like(Review | None, "What a person made of the case; null where none has yet.")]
+    trials: Annotated[list[JSON], Like(list[Trial], "Earlier trials, which a person sent back with a question."), merge]
 
 
 class Views(CaseState, total=False):
@@ -268,13 +265,10 @@ class Views(CaseState, total=False):
     scheme: SchemeTaken
     debate: Annotated[
         list[JSON],
-        Like(list[Round | Ballot]),
-        says("Each round: answers, scores, who fell out; and how a vote was cast."),
+        Like(list[Round | Ballot], "Each round: answers, scores, who fell out; and how a vote was cast."),
         merge,
     ]
-    dropped: Annotated[
-        list[JSON], Like(list[Dropout]), says("Who fell out of which round, at which stage, and why."), merge
-    ]
+    dropped: Annotated[list[JSON], Like(list[Dropout], "Who fell out of which round, at which stage, and why."), merge]
 
 
 @functools.cache
@@ -365,8 +359,39 @@ def outcome_of(fault: ModelError) -> JSON:
     return Failure(**where, error=kind).dump()
 
 
-def write_turn(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
-    """Stream a turn to whoever watches, and return the update that writes it, with the log of its call."""
-    said = turn.dump()
-    runtime.stream_writer({"event": "turn", **said})
-    return {"transcript": [said], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}
+def log_of_fault(fault: ModelError, *warnings: str) -> JSON:
+    """Return the update that logs the calls of a seat that gave no answer, with these warnings beside its own."""
+    return {"calls": list(fault.calls), "warnings": [*fault.warnings, *warnings]}
+
+
+def case_for_seat(state: Mapping[str, Any], *channels: str) -> JSON:
+    """Return what each of several seats that are asked at once is sent of a case, these channels included."""
+    return {name: state.get(name) for name in ("post", "context", "prompts", *channels)}
+
+
+def write_turn(
+    answer: Answer[Any],
+    runtime: CaseRuntime,
+    seat: str,
+    stage: Any,
+    round: int,
+    *,
+    id: str = "",
+    warnings: Sequence[str] = (),
+    **said: Any,
+) -> JSON:
+    """Stream a turn to whoever watches, and return the update that writes it, with the log of its call.
+
+    Args:
+        answer: that which the turn was made of.
+        runtime: that of the run.
+        seat: who speaks.
+        stage: at which stage, as `Turn.stage`.
+        round: in which round.
+        id: the turn's, where the seat speaks more than once in a round.
+        warnings: those that aren't in the answer's log.
+        **said: the other fields of `Turn`.
+    """
+    turn = Turn(id=id or f"{seat}/{round}", seat=seat, stage=stage, round=round, **said).dump()
+    runtime.stream_writer({"event": "turn", **turn})
+    return {"transcript": [turn], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}

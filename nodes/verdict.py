@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from langgraph.runtime import Runtime
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from tribunal.calls import lacks_a_reason, parts_shown, was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, WrongState
+from tribunal.models.role import Role
 from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
+from tribunal.nodes.forms import Filled, sure_form
+from tribunal.nodes.state import CaseRuntime
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
@@ -35,9 +38,12 @@ async def deliver(
     scheme: Scheme,
     words: str,
     state: Mapping[str, Any],
-    runtime: Runtime[Context],
+    runtime: CaseRuntime,
     log: Mapping[str, Any] = MappingProxyType({}),
     *,
+    confidence: float | None = None,
+    tie: bool = False,
+    uncertain: bool | None = None,
     reviewed: bool = False,
     by_policy: bool = False,
     **more: Any,
@@ -54,11 +60,13 @@ async def deliver(
         state: the case so far.
         runtime: that of the run.
         log: the calls that led to the verdict and aren't in the state yet, and their warnings; part of the update.
-        reviewed: whether it is a person's, who is shown the policy's categories.
+        confidence: from 0 to 1; None if none was stated.
+        tie: whether it is a vote in which no side had more than half.
+        uncertain: whether it is one for a person; None: a tie is, and a confidence that isn't enough (`is_uncertain`).
+            A verdict is uncertain in any case if a reason in this trial says nothing.
+        reviewed: whether it is a person's, who is shown the policy's categories. It is never uncertain.
         by_policy: whether the label is one of the policy in force, though no call says that a model was shown it.
-        **more: further fields of `Verdict`: track, tie, confidence, steps.
-
-    A verdict is uncertain in any case if a reason in this trial says nothing.
+        **more: further fields of `Verdict`: track, votes, steps, clauses.
     """
     context = context_of(state, runtime)
     led = [*state.get("calls", ()), *log.get("calls", ())]
@@ -70,8 +78,10 @@ async def deliver(
     else:
         category = PLAIN[context.task][label]
         hateful = bool(label) if context.task == "hate" else None
-    if not reviewed and lacks_a_reason(led[state.get("budget_from") or 0 :]):  # the calls of this trial
-        more["uncertain"] = True
+    if lacks_a_reason(led[state.get("budget_from") or 0 :]):  # the calls of this trial
+        uncertain = True
+    elif uncertain is None:
+        uncertain = tie or await is_uncertain(state, label, scheme, confidence)
     verdict = Verdict(
         task=context.task,
         label=label,
@@ -79,6 +89,9 @@ async def deliver(
         hateful=hateful,
         explanation=words,
         rehearsed=was_rehearsed(led, state.get("warnings", ())),
+        confidence=confidence,
+        tie=tie,
+        uncertain=uncertain and not reviewed,
         **more,
     ).dump()
     by_person = "Decided by a reviewer." if reviewed else ""
@@ -87,7 +100,7 @@ async def deliver(
 
 
 def announce_outcome(
-    state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "", warnings: Iterable[str] = ()
+    state: Mapping[str, Any], outcome: JSON, runtime: CaseRuntime, reviewed: str = "", warnings: Iterable[str] = ()
 ) -> JSON:
     """Stream the outcome of a case to whoever watches, and return the update that ends the case with it.
 
@@ -116,6 +129,11 @@ USUAL_THRESHOLD = 0.75
 def confidence_wanted(context: Context) -> bool:
     """Return whether anything in this run needs a confidence; if nothing does, it isn't asked for."""
     return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
+
+
+def with_confidence(role: Role[Filled], state: Mapping[str, Any]) -> Role[Filled]:
+    """Return the role of whoever decides, asked for a confidence where this run needs one."""
+    return replace(role, form=sure_form(role.form)) if confidence_wanted(context_of(state)) else role
 
 
 def vote_confidence(state: Mapping[str, Any], votes: int, of: int, calls: Iterable[Mapping[str, Any]]) -> float | None:

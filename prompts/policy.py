@@ -23,15 +23,17 @@ from tribunal.contents import NamedTexts, note_own_text, remember_text
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.language import parse_language
-from tribunal.prompts.example_pool import ExampleGroup, example_pool, groups_as_toml
 from tribunal.prompts.policy_parts import (
     Category,
     Clause,
+    ExampleGroup,
     Name,
     Passage,
     PolicyPart,
     Text,
     Translation,
+    example_pool,
+    groups_as_toml,
     suggest_known,
     with_groups,
 )

@@ -1,14 +1,16 @@
-"""The parts of a policy: its categories, the clauses that number its rules, and both in another language."""
+"""The parts of a policy: its categories, its numbered clauses, both in another language, and the pool of examples."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.resources import files
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, TypeAdapter
 
-from tribunal.prompts.example_pool import ExampleGroup
-from tribunal.text import make_visible, one_line, suggest_name
+from tribunal.text import make_visible, one_line, parse_toml, suggest_name
 
 # What a policy says stands in prompts as ours, so nothing in it may hide.
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]
@@ -124,3 +126,38 @@ def suggest_known(word: str, known: Iterable[str]) -> str:
     """Return what was meant by a word that isn't known, as the end of a sentence; or all that is known."""
     known = list(known)
     return f"; {suggest_name(word, known) or 'there are ' + ', '.join(known)}"
+
+
+# The pool of example posts that policies take theirs from: `examples.toml`
+
+
+class ExampleGroup(BaseModel):
+    """Contrasting posts by their kind, such as slur or quoted.
+
+    Attributes:
+        belonging: posts that belong to the category that names the group.
+        contrasting: posts that look like it and don't.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    belonging: Mapping[str, str] = Field(alias="for", min_length=1)
+    contrasting: Mapping[str, str] = Field(alias="against", min_length=1)
+
+
+@lru_cache(maxsize=1)
+def example_pool() -> Mapping[str, ExampleGroup]:
+    """Return the groups of the pool by name."""
+    text = files("tribunal.prompts").joinpath("examples.toml").read_text("utf-8")
+    return TypeAdapter(dict[str, ExampleGroup]).validate_python(parse_toml(text))
+
+
+def groups_as_toml(names: Iterable[str]) -> str:
+    """Return groups of the pool as a policy holds them, so that its text says all that is told of it."""
+    lines: list[str] = []
+    for name in sorted(names):
+        for side, posts in example_pool()[name].model_dump(by_alias=True).items():
+            lines.append(f"\n[pool.{name}.{side}]")
+            # A string of JSON is one of TOML, too.
+            lines += [f"{kind} = {json.dumps(post, ensure_ascii=False)}" for kind, post in posts.items()]
+    return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from tribunal.line_up import apply_line_up
 from tribunal.loops import run_many
 from tribunal.model_objects import refuse_objects
 from tribunal.models.registry import check_models
-from tribunal.prompts.set_file import warn_of_other_models
+from tribunal.prompts.answer_names import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.runner.decider import encode_line
 from tribunal.runner.engine import decide_posts

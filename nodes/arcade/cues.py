@@ -17,6 +17,7 @@ from tribunal.nodes.forms import (
     Form,
     Maker,
     Mend,
+    Reason,
     clause_field,
     offer_names,
     one_of,
@@ -62,7 +63,7 @@ class ArgumentForm(Form):
     cue_id: str
     target_group: Annotated[str, text_bounds(GROUP)] = ""
     claim: Annotated[str, text_bounds(CLAIM)] = ""
-    argument: Annotated[str, text_bounds(REASON, least=1)]
+    argument: Reason
     stance: str
 
 

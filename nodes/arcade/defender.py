@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from langgraph.runtime import Runtime
-
-from tribunal.context import Context, context_of
+from tribunal.context import context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form
 from tribunal.nodes.arcade.prosecutor import admissible_arguments, exits_early, show_turn
 from tribunal.nodes.exhibits import show_exhibits
-from tribunal.nodes.state import CaseState, cues_in, last_turn, write_turn
+from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, last_turn, write_turn
 from tribunal.nodes.verdict import is_closed
-from tribunal.schema import JSON, Turn
+from tribunal.schema import JSON
 
 ANSWERING = ("refute", "concede")
 # Track I: one answer to an indictment.
@@ -26,7 +24,7 @@ DEFENCE = replace(REBUTTAL, prompt="arcade/defence")
 
 
 @agent
-async def defend_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def defend_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Answer the cues in round k; sees the post, the prosecutor's round k and its own round k−1 (equation 6)."""
     k, cues = state["round"], cues_in(state)
     own = show_turn(state, "defender", k - 1) if last_turn(state, "defender", k - 1) else ""
@@ -42,9 +40,7 @@ async def defend_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
         prosecution=show_turn(state, "prosecutor", k, whole=True),
         **debate,
     )
-    said = arguments_from_form(answer.value)
-    turn = Turn(id=f"defender/{k}", seat="defender", stage="rebuttal", round=k, arguments=said)
-    return write_turn(turn, answer, runtime)
+    return write_turn(answer, runtime, "defender", "rebuttal", k, arguments=arguments_from_form(answer.value))
 
 
 @router

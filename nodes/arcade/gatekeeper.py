@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from langgraph.runtime import Runtime
-
-from tribunal.context import Context, context_of
+from tribunal.context import context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import cues_form, number_cues
-from tribunal.nodes.state import CaseState, write_turn
-from tribunal.schema import JSON, CueType, Turn
+from tribunal.nodes.state import CaseRuntime, CaseState, write_turn
+from tribunal.schema import JSON, CueType
 
 MOST_CUES = 2
 _TYPES: tuple[CueType, ...] = ("Direct",)
@@ -22,13 +20,13 @@ GATEKEEPER = Role("gatekeeper", "gatekeeper", "arcade/gatekeeper", cues_form(_TY
 
 
 @agent
-async def scan_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def scan_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Scan the post; sees the post alone."""
     most = context_of(state, runtime).cue_limit
     answer = await ask(replace(GATEKEEPER, form=cues_form(_TYPES, most)), state, runtime)
     cues, extra = number_cues(answer.value.cues, most, "gatekeeper")
-    turn = Turn(id="gatekeeper/0", seat="gatekeeper", stage="scan", round=0, cues=tuple(cues))
-    return {"scan": [cue.dump() for cue in cues], **write_turn(turn, answer, runtime, extra)}
+    turn = write_turn(answer, runtime, "gatekeeper", "scan", 0, cues=tuple(cues), warnings=extra)
+    return {"scan": [cue.dump() for cue in cues], **turn}
 
 
 # Routers are coroutines because LangGraph sends a plain function to a thread, which costs more than the function does.

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from langgraph.runtime import Runtime
-
-from tribunal.context import Context, context_of
+from tribunal.context import context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
-from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent, sure_decision_form
+from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent
 from tribunal.nodes.saved_calls import save_call
-from tribunal.nodes.state import CaseState, cues_in, transcript_of
-from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
+from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, transcript_of
+from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 
 JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
-SURE_JUDGE = replace(JUDGE, form=sure_decision_form)
 # The published baseline gives the label first, so no reason moves it.
 CLASSIFIER = Role(
     "classifier",
@@ -47,14 +44,14 @@ async def to_judge(state: CaseState) -> Literal["debated", "dismissed or failed"
 
 
 @agent
-async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Decide; sees the post, what the case holds beside it, and every round of both sides (equation 7).
 
     Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
     """
     context, names = context_of(state), await categories_in_force(state)
-    role = SURE_JUDGE if confidence_wanted(context) else JUDGE
+    role = with_confidence(JUDGE, state)
     mend = chain_menders(
         strike_unknown_citations(state, "explanation", who="judge"),
         strike_unknown_clauses(await policy_of(state, runtime), "judge"),
@@ -84,6 +81,10 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
             return ask_judge(number)
         return save_call(f"draw {number}", role, state, runtime, partial(ask_judge, number))
 
+    def as_vote(drawn: Answer[DecisionForm]) -> Vote:
+        category, words = drawn.value.category, drawn.value.explanation
+        return Vote(label=names.index(category), category=category, confidence=drawn.confidence, explanation=words)
+
     votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category)
     calls = [call for each in votes.drawn for call in each.log["calls"]]
     calls += [call for fault in votes.faults for call in fault.calls]
@@ -106,8 +107,7 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
         track=state.get("track"),
         tie=votes.tie,
         confidence=confidence,
-        uncertain=votes.tie or await is_uncertain(state, names.index(won.value.category), context.scheme, confidence),
-        votes=await _votes_from_draws(votes.drawn, state) if context.judge_draws > 1 else (),
+        votes=tuple(map(as_vote, votes.drawn)) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=cited),) if cited else (),
     )
     if votes.spared:
@@ -117,26 +117,13 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     return update
 
 
-async def _votes_from_draws(drawn: Sequence[Answer[DecisionForm]], state: CaseState) -> tuple[Vote, ...]:
-    policy, scheme = await policy_of(state), context_of(state).scheme
-    return tuple(
-        Vote(
-            label=policy.label(scheme, each.value.category),
-            category=each.value.category,
-            confidence=each.confidence,
-            explanation=each.value.explanation,
-        )
-        for each in drawn
-    )
-
-
 async def categories_in_force(state: CaseState) -> list[str]:
     """Return the names of the labels of the scheme in force, in the order of their numbers."""
     return [category.name for category in (await policy_of(state)).categories(context_of(state).scheme)]
 
 
 async def deliver_decision(
-    decision: DecisionForm, state: CaseState, runtime: Runtime[Context], log: JSON, **more: Any
+    decision: DecisionForm, state: CaseState, runtime: CaseRuntime, log: JSON, **more: Any
 ) -> JSON:
     """Return the verdict that a decision is, as an update of the state; arguments are those of `deliver`."""
     scheme = context_of(state).scheme

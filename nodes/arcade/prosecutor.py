@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from langgraph.runtime import Runtime
-
 from tribunal.calls import NOTHING_FOUND, was_rehearsed
-from tribunal.context import Context, context_of
+from tribunal.context import context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.arcade.cues import (
-    CuesForm,
     argument_mender,
     arguments_form,
     arguments_from_form,
@@ -26,11 +23,11 @@ from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.clauses import strike_unknown_clauses
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders
-from tribunal.nodes.state import CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
+from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
 from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
 from tribunal.prompts.marks import Material, Ours, ours, short_word, together
 from tribunal.prompts.policy import policy_of
-from tribunal.schema import JSON, CueType, Saving, Turn
+from tribunal.schema import JSON, CueType, Saving, Track
 
 MOST_CHARGES = 3
 MOST_IMPLICIT = 2
@@ -54,31 +51,24 @@ PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", ar
 
 
 @agent
-async def indict_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def indict_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Bring one to three cues of any type (track I); sees the post, and what the case holds beside it."""
-    stage = {"track": "fast_track", "stage": "indictment"}
-    return await _bring_cues(INDICTMENT, _CHARGED, MOST_CHARGES, state, runtime, **stage)
+    return await _bring_cues("fast_track", _CHARGED, MOST_CHARGES, state, runtime)
 
 
 @agent
-async def investigate_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def investigate_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Bring at most `cue_limit` implicit cues, or none (track II, round 1); sees the post and the exhibits."""
-    stage = {"track": "deep_dive", "stage": "investigation"}
-    return await _bring_cues(INVESTIGATION, _IMPLIED, context_of(state, runtime).cue_limit, state, runtime, **stage)
+    return await _bring_cues("deep_dive", _IMPLIED, context_of(state, runtime).cue_limit, state, runtime)
 
 
 async def _bring_cues(
-    role: Role[CuesForm],
-    types: tuple[CueType, ...],
-    most: int,
-    state: CaseState,
-    runtime: Runtime[Context],
-    *,
-    track: str,
-    stage: Any,
+    track: Track, types: tuple[CueType, ...], most: int, state: CaseState, runtime: CaseRuntime
 ) -> JSON:
     """Return the cues that open a track, in the prosecution's first turn."""
-    least = 1 if track == "fast_track" else 0  # an indictment brings something
+    fast = track == "fast_track"
+    role, stage = (INDICTMENT, "indictment") if fast else (INVESTIGATION, "investigation")
+    least = int(fast)  # an indictment brings something
     # A box a cue, where the setting `boxes` asks for them and the post has an image.
     boxes = context_of(state, runtime).boxes and post_of(state).image is not None
     role = replace(role, form=cues_form(types, most, least, boxes=boxes))
@@ -89,13 +79,12 @@ async def _bring_cues(
     answer = await ask(role, state, runtime, mend=mend, shared=show_exhibits(state))
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
     cues, extra = number_cues(answer.value.cues, most, "prosecutor", least=least, seen=seen)
-    turn = Turn(id="prosecutor/1", seat="prosecutor", stage=stage, round=1, cues=tuple(cues))
     heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}
-    return {**heard, **write_turn(turn, answer, runtime, extra)}
+    return {**heard, **write_turn(answer, runtime, "prosecutor", stage, 1, cues=tuple(cues), warnings=extra)}
 
 
 @agent
-async def press_cues(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def press_cues(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Press the cues in round k = 2…K (track II); sees its own round and the defender's (equation 5).
 
     It may withdraw one where the case holds exhibits. A cue that it leaves out and never withdrew is held: it stands as
@@ -116,10 +105,10 @@ async def press_cues(state: CaseState, runtime: Runtime[Context]) -> JSON:
     )
     said = arguments_from_form(answer.value)
     held = carry_over_arguments(cues, [turn for turn in transcript_of(state) if turn.round < k], said)
-    turn = Turn(id=f"prosecutor/{k}", seat="prosecutor", stage="argument", round=k, arguments=(*said, *held))
     left_out = ", ".join(each.cue_id for each in held)
     warnings = [f"the prosecutor left out {left_out} in round {k}; what it said of it before stands"] if held else []
-    return {"round": k, **write_turn(turn, answer, runtime, warnings)}
+    about: JSON = {"arguments": (*said, *held), "warnings": warnings}
+    return {"round": k, **write_turn(answer, runtime, "prosecutor", "argument", k, **about)}
 
 
 def show_turn(state: CaseState, seat: str, round: int, *, whole: bool = False) -> Material | Ours:
@@ -164,7 +153,7 @@ async def to_defence_or_rest(state: CaseState) -> Literal["argued", "no cue in d
 
 
 @node
-async def rest_case(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def rest_case(state: CaseState, runtime: CaseRuntime) -> JSON:
     """End the debate early, since no cue is in dispute; what is left of the rounds is spared."""
     k, rounds = state["round"], context_of(state).rounds
     spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
@@ -182,7 +171,7 @@ async def to_defence_or_dismissal(state: CaseState) -> Literal["a cue", "no cue"
 
 
 @take_part_while_open
-async def dismiss_case(state: CaseState, runtime: Runtime[Context]) -> JSON:
+async def dismiss_case(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Dismiss the case: label 0, with a reason, and no further call (Algorithm 1).
 
     It states no confidence, so a fitted threshold that doesn't hold for such verdicts makes it one for a person.

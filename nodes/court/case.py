@@ -1,26 +1,32 @@
-"""The hybrid court's case: opened with everything checked, sent to those who look things up, assigned to a track.
+"""The hybrid court's case: opened and checked, looked at first (triage), sent to those who look things up, assigned.
 
-What is found is an exhibit of the court (`evidence`, `opinions`); what could not be found is said in the verdict.
+What is found is an exhibit of the court (`evidence`, `opinions`, `precedents`); the verdict says what was not found.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 
 from tribunal.budget import reserve_requests
 from tribunal.calls import lacks_a_reason
 from tribunal.context import Context, context_of
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, ModelError, TribunalError
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.antihate.research import begin_research
+from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
+from tribunal.nodes.clauses import mend_decision
+from tribunal.nodes.forms import decision_form, sure_form
 from tribunal.nodes.predict.perspective import open_searchers
-from tribunal.nodes.state import Case, post_of
-from tribunal.nodes.verdict import is_closed
+from tribunal.nodes.state import Case, CaseRuntime, CaseState, log_of_fault, post_of
+from tribunal.nodes.verdict import is_closed, is_uncertain
+from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
-from tribunal.schema import JSON
+from tribunal.schema import JSON, Precedent, Saving
+from tribunal.stops import stop_at_head
 
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.
@@ -28,7 +34,7 @@ TRIAL = 3
 
 
 @node
-async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
+async def open_case(state: Case, runtime: CaseRuntime) -> JSON:
     """Check what the court's own settings name, before any call, and clear what an earlier case left.
 
     Raises:
@@ -106,7 +112,7 @@ async def _branch_to_court(state: Case, scan: str) -> list[Send | str]:
 
 
 @node
-async def assign_track(state: Case, runtime: Runtime[Context]) -> JSON:
+async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
     """Join those who scan and those who look things up; the scan decides the track."""
     context = context_of(state)
     if is_closed(state) or not context.web or not _has_text(state) or state.get("evidence"):
@@ -115,7 +121,7 @@ async def assign_track(state: Case, runtime: Runtime[Context]) -> JSON:
 
 
 @node
-async def report_research(state: Case, runtime: Runtime[Context]) -> JSON:
+async def report_research(state: Case, runtime: CaseRuntime) -> JSON:
     """Hand to the court what the research found; if it broke off, say so, and the trial goes on."""
     outcome: JSON = state.get("outcome") or {}
     if not outcome:
@@ -125,7 +131,7 @@ async def report_research(state: Case, runtime: Runtime[Context]) -> JSON:
 
 
 @node
-async def begin_lookup(state: Case, runtime: Runtime[Context]) -> JSON:
+async def begin_lookup(state: Case, runtime: CaseRuntime) -> JSON:
     """Open the search and the archive; another scheme than the research's own stays the court's."""
     return {name: value for name, value in (await begin_research(state, runtime)).items() if name != "scheme"}
 
@@ -167,3 +173,88 @@ def review_reason(state: Any, context: Context) -> str:
         f"every case of {category} is reviewed": category in rules,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+# Triage: one cheap call with a confidence; a clear post needs no trial
+
+
+TRIAGE = Role("triage", "triage", "court/triage", sure_form(decision_form), 0.0, falls_to="triage")
+
+
+@node
+@stop_at_head
+async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
+    """Decide what is clear at a first look; sees the post alone.
+
+    A decision that isn't sure enough stays in the log: nobody who argues or judges is shown it. A first look that
+    refuses or fails leaves the post to the trial.
+    """
+    if is_closed(state):
+        return {}
+    context = context_of(state)
+    names = await categories_in_force(state)
+    mend = mend_decision(await policy_of(state, runtime), "first look")
+    try:
+        answer = await ask(TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names)))
+    except ModelError as fault:
+        return log_of_fault(fault, f"the first look gave no decision, and the post went to trial: {fault}")
+    confidence, least_sure = answer.confidence, context.triage_confidence
+    # The rehearsal model states none: nothing is clear to its rules.
+    clear = confidence is not None and confidence >= least_sure
+    # A verdict that would be uncertain at once is not clear.
+    clear = clear and not await is_uncertain(state, names.index(answer.value.category), context.scheme, confidence)
+    runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
+    if not clear:
+        return answer.log
+    how = f"the first look was clear; a trial takes 2 to {2 + 2 * context.rounds} calls"
+    return {
+        "track": "triage",
+        **await deliver_decision(answer.value, state, runtime, answer.log, track="triage", confidence=confidence),
+        "saved": [Saving(id="triage", calls=1, how=how).dump()],
+    }
+
+
+# Precedents: the cases most like the post that people decided
+
+
+# The fields that a precedent has from the case that was decided.
+_SHARED = ("case", "text", "category", "hateful", "how", "note", "at", "policy", "policy_sha")
+
+
+@node
+async def find_precedents(state: Case, runtime: CaseRuntime) -> JSON:
+    """Find the nearest cases of the store in force.
+
+    No model is asked but that of the store's embedding, if it has one.
+
+    A search that fails takes nothing from the case: the trial goes on without precedents, and a warning says so.
+
+    Raises:
+        BadInput: there is no such store, or it is damaged.
+    """
+    context = context_of(state, runtime)
+    if is_closed(state) or not context.precedents:
+        return {"precedents": []}
+    from tribunal.retrievers.precedents.store import open_precedents  # numpy, where a store is named
+
+    store, post = await open_precedents(context.precedents), post_of(state)
+    try:
+        found = await store.search(post.text, context.precedents_k, post_id=post.id)
+    except TribunalError as error:
+        return {"precedents": [], "warnings": [f"no precedent was at hand: {error}"]}
+    policy = await policy_of(state, runtime)
+    names = {each.name for each in policy.categories(context.scheme)}
+    fine = {each.name: each for each in policy.fine}
+    brought = []
+    for number, each in enumerate(found, start=1):
+        case = each.decided
+        fields = {name: getattr(case, name) for name in _SHARED}
+        same = case.policy_sha == policy.sha
+        # The category in the scheme in force: by its name, or in two labels by whether this policy takes it for hate.
+        here = case.category if case.category in names else None
+        if here is None and context.scheme == "binary" and case.category in fine:
+            here = policy.binary[int(bool(fine[case.category].hate))].name
+        shown = Precedent(id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields)
+        runtime.stream_writer({"event": "precedent", **shown.without_words().dump()})
+        brought.append(shown.dump())
+    return {"precedents": brought}

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from langgraph.config import get_config
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
 from pydantic import (
     AwareDatetime,
@@ -36,7 +35,7 @@ from tribunal.nodes.clauses import clause_list, named_clauses
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.forms import one_of
-from tribunal.nodes.state import Case, cues_in, post_of, transcript_of
+from tribunal.nodes.state import Case, CaseRuntime, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
@@ -140,7 +139,7 @@ async def check_review_answer(state: Case, answer: Any) -> None:
 
 
 @node
-async def review_case(state: Case, runtime: Runtime[Context]) -> JSON:
+async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
     """Wait for a person. Nothing happens here before they answer, so that a resumed case repeats nothing.
 
     Raises:
@@ -155,7 +154,8 @@ async def review_case(state: Case, runtime: Runtime[Context]) -> JSON:
         raise _bad_answer(error) from error
     answer: ReviewAnswer = read[0] if isinstance(read, list) else read
     at = (answer.at or datetime.now(UTC)).isoformat(timespec="seconds")
-    reviewer = answer.reviewer or _server_user()
+    user = get_config().get("configurable", {}).get("langgraph_auth_user_id")  # known to the server that this runs on
+    reviewer = answer.reviewer or (str(user) if user else None)
     court: JSON = state["outcome"] or {}
     if answer.type == "response":
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}
@@ -243,9 +243,3 @@ async def to_retrial(state: Case) -> Literal["sent back, no scan", "sent back", 
     if is_closed(state):
         return "decided"
     return "sent back" if state.get("transcript") else "sent back, no scan"
-
-
-def _server_user() -> str | None:
-    """Return who is known to the server that this runs on."""
-    user = get_config().get("configurable", {}).get("langgraph_auth_user_id")
-    return str(user) if user else None

@@ -1,4 +1,4 @@
-"""The control agents of a round of MV-Debate: the Judge, who scores, the Reflection, and the Δ-gain gate between them.
+"""The control agents of MV-Debate: the Judge, who scores, the Reflection, the Δ-gain gate, and the Summary.
 
 Judge and Reflection see the same answers and not each other, so they work at the same time (paper, Top-k Δ-Reflection
 Gating).
@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.types import Send
 from pydantic import (
     BaseModel,
@@ -25,23 +24,42 @@ from pydantic import (
 )
 
 from tribunal.budget import Budget
-from tribunal.context import Context, context_of
-from tribunal.errors import ModelError
+from tribunal.context import context_of
+from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
-from tribunal.nodes.forms import CLAIM, LEAST_PERCENT, REASON, Form, name_meant, same_form, text_bounds
-from tribunal.nodes.mv_debate.history import (
+from tribunal.nodes.clauses import cited_clauses, mend_decision
+from tribunal.nodes.forms import (
+    CLAIM,
+    LEAST_PERCENT,
+    Form,
+    Reason,
+    citing_form,
+    name_meant,
+    one_of,
+    same_form,
+    text_bounds,
+)
+from tribunal.nodes.mv_debate.views import (
+    NO,
+    YES,
     answer_in_words,
     answers_in_words,
+    dropout_update,
+    dropouts_of_round,
+    history_in_words,
     round_entry,
+    spent_budget_update,
+    turn_id_in_round,
     turns_at_stage,
     view_of_turn,
+    views_of,
 )
-from tribunal.nodes.mv_debate.views import dropout_update, dropouts_of_round, new_turn, spent_budget_update, views_of
-from tribunal.nodes.state import Views, write_turn
-from tribunal.nodes.verdict import is_closed
+from tribunal.nodes.state import CaseRuntime, Views, case_for_seat, log_of_fault, write_turn
+from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.prompts.marks import Material, ours, together
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Turn
 from tribunal.stops import stop_at_head
 
@@ -82,7 +100,7 @@ Score = Annotated[float, WrapValidator(_read_score), Field(json_schema_extra={"m
 class ScoresForm(Form):
     """A score for each answer, under its view's name."""
 
-    reason: Annotated[str, text_bounds(REASON, least=1)]
+    reason: Reason
     scores: Any
 
 
@@ -156,48 +174,49 @@ def mend_percentages(answer: ScoresForm, warnings: list[str]) -> ScoresForm:
 
 
 @agent
-async def score_answers(state: Views, runtime: Runtime[Context]) -> JSON:
+async def score_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Score the answers of a round; sees the post and every answer."""
-    answers = turns_at_stage(state, "answer", state["round"])
-    scores, said = await _ask_judge(answers, state, runtime)
-    return {**said, "debate": [{**round_entry(state), "scores": scores}]}
+    return await _ask_judge("scores", turns_at_stage(state, "answer"), state, runtime)
 
 
 @agent
-async def score_revisions(state: Views, runtime: Runtime[Context]) -> JSON:
+async def score_revisions(state: Views, runtime: CaseRuntime) -> JSON:
     """Score the second answers; sees the post, them, and the same views' first answers with their scores.
 
     Δ is a difference of the two scores, so the first ones are shown as the scale for the second ones.
     """
-    answers = turns_at_stage(state, "revision", state["round"])
+    answers = turns_at_stage(state, "revision")
     if not answers:
         return {}
     old, again = round_entry(state)["scores"], {turn.seat for turn in answers}
-    before = [turn for turn in turns_at_stage(state, "answer", state["round"]) if turn.seat in again]
-    heads = [ours("{}, score {:g}: ", view_of_turn(turn), old[view_of_turn(turn)]) for turn in before]
-    shown = [together([head, answer_in_words(turn)], "") for head, turn in zip(heads, before, strict=True)]
-    scores, said = await _ask_judge(answers, state, runtime, before=together(shown))
-    return {**said, "debate": [{**round_entry(state), "new_scores": scores}]}
+    before = [
+        together([ours("{}, score {:g}: ", view, old[view]), answer_in_words(turn)], "")
+        for turn in turns_at_stage(state, "answer")
+        if turn.seat in again
+        for view in [view_of_turn(turn)]
+    ]
+    return await _ask_judge("new_scores", answers, state, runtime, together(before))
 
 
 async def _ask_judge(
-    answers: Sequence[Turn], state: Views, runtime: Runtime[Context], before: Material | None = None
-) -> tuple[dict[str, float], JSON]:
-    """Return the scores of answers by view, and the Judge's turn; `before` says what was scored before these."""
+    field: str, answers: Sequence[Turn], state: Views, runtime: CaseRuntime, before: Material | None = None
+) -> JSON:
+    """Take the Judge's turn, which puts its scores into this field of the round; `before` is what it scored first."""
     views, words = tuple(map(view_of_turn, answers)), answers_in_words(answers)
     answer = await ask(judge_role(views), state, runtime, mend=mend_percentages, responses=words, before=before)
-    scores = {view: getattr(answer.value.scores, view) for view in views}
+    scores = dict(answer.value.scores)
     listed = ", ".join(f"{view} {value:g}" for view, value in scores.items())
-    said = f"{listed}. {answer.value.reason}"
-    turn = new_turn("judge", "score", state["round"], said, again=before is not None)
-    return scores, write_turn(turn, answer, runtime)
+    number, text = state["round"], f"{listed}. {answer.value.reason}"
+    turn_id = turn_id_in_round("judge", number, again=before is not None)
+    turn = write_turn(answer, runtime, "judge", "score", number, id=turn_id, text=text)
+    return {**turn, "debate": [{**round_entry(state), field: scores}]}
 
 
 @node
 @stop_at_head
-async def reflect_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
+async def reflect_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
-    answers = turns_at_stage(state, "answer", state["round"])
+    answers = turns_at_stage(state, "answer")
     views = tuple(map(view_of_turn, answers))
     try:
         answer = await ask(reflection_role(views), state, runtime, responses=answers_in_words(answers))
@@ -208,15 +227,14 @@ async def reflect_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
         said: Criticism = getattr(answer.value.feedback, view)
         # One line each, whatever line breaks a model put into it.
         lines.append(f"{view}: {' '.join(said.errors.split())} Suggestion: {' '.join(said.suggestion.split())}")
-    turn = new_turn("reflection", "reflection", state["round"], "\n".join(lines))
-    return write_turn(turn, answer, runtime)
+    return write_turn(answer, runtime, "reflection", "reflection", state["round"], text="\n".join(lines))
 
 
 @take_part_while_open
-async def select_views(state: Views, runtime: Runtime[Context]) -> JSON:
+async def select_views(state: Views, runtime: CaseRuntime) -> JSON:
     """Choose the top k of a round to answer again, if there is a reflection and the budget pays for it."""
     context, entry = context_of(state), round_entry(state)
-    if not turns_at_stage(state, "reflection", state["round"]):
+    if not turns_at_stage(state, "reflection"):
         return {}
     k = context.top_k or max(1, len(await views_of(state)) // 2)
     chosen = top_views(_exact_scores(entry["scores"], await views_of(state)), k)
@@ -234,22 +252,22 @@ async def to_revise(state: Views) -> list[Send] | Literal["revised", "no reflect
     """
     if is_closed(state):
         return "no answer"
-    answers = {turn.seat: turn for turn in turns_at_stage(state, "answer", state["round"])}
-    reflections = turns_at_stage(state, "reflection", state["round"])
+    answers = {view_of_turn(turn): turn for turn in turns_at_stage(state, "answer")}
+    reflections = turns_at_stage(state, "reflection")
     chosen = round_entry(state).get("top", [])
     if not chosen or not reflections:
         return "no reflection"
-    done = {turn.seat for turn in turns_at_stage(state, "revision", state["round"])}
+    done = {turn.seat for turn in turns_at_stage(state, "revision")}
     done |= {each["seat"] for each in dropouts_of_round(state) if each["stage"] == "revision"}
-    if not (left := [view for view in chosen if f"view:{view}" not in done]):
+    left = [view for view in chosen if f"view:{view}" not in done]
+    if not left:
         return "revised"
-    shared = {name: state.get(name) for name in ("post", "context", "prompts", "round")}
-    shared["reflection"] = reflections[-1].text
-    return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in left]
+    shared = {**case_for_seat(state, "round"), "reflection": reflections[-1].text}
+    return [Send("revise", {**shared, "view": view, "own": answers[view].dump()}) for view in left]
 
 
 @take_part_while_open
-async def close_round(state: Views, runtime: Runtime[Context]) -> JSON:
+async def close_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Adopt the second answers, or let the first stand (the gate), and name what joins the history."""
     context, views, entry = context_of(state), await views_of(state), dict(round_entry(state))
     final = old = _exact_scores(entry["scores"], views)
@@ -268,3 +286,61 @@ async def close_round(state: Views, runtime: Runtime[Context]) -> JSON:
 def _exact_scores(scores: dict[str, float], views: Iterable[str]) -> dict[str, Decimal]:
     """Return scores as decimals, in the order of the views."""
     return {view: exact_decimal(scores[view]) for view in views if view in scores}
+
+
+# The Summary: the verdict on the debate (paper, Debate Loop)
+
+
+class SummaryForm(Form):
+    """An explanation, and the answer to the task's question."""
+
+    explanation: Reason
+    answer: str
+
+
+_FORM = citing_form(same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))))
+SUMMARY = Role("summary", "summary", "mv_debate/summary", _FORM, 0.0, falls_to="judge_model", system="task", final=True)
+
+
+@router
+async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
+    """Go to the Summary on consensus, after the last round, or when the budget is spent."""
+    if is_closed(state):
+        return "too few left"
+    over = state.get("budget_spent") or round_entry(state).get("consensus")
+    over = over or state["round"] >= context_of(state).rounds
+    return "agreed, or K rounds done" if over else "no agreement yet"
+
+
+@agent
+async def summarise_debate(state: Views, runtime: CaseRuntime) -> JSON:
+    """Decide; sees the post, the history, and the answers of a last round that nobody weighed.
+
+    Where all agreed, their answer stands even if the Summary refuses or fails.
+    """
+    entry = round_entry(state)
+    unweighed = [] if entry.get("best") else turns_at_stage(state, "answer")
+    agreed, responses = bool(entry.get("consensus")), answers_in_words(unweighed)
+    cited: tuple[str, ...] = ()
+    try:
+        answer = await ask(
+            with_confidence(SUMMARY, state),
+            state,
+            runtime,
+            mend=mend_decision(await policy_of(state, runtime), "summary"),
+            history=history_in_words(state),
+            responses=responses,
+            agreed=agreed,
+        )
+    except ModelError as fault:
+        if not agreed:
+            raise
+        side, confidence = unweighed[0].stance, None
+        reasons = [f"{view_of_turn(turn)}: {turn.text}" for turn in unweighed]
+        words = " ".join([f"All {len(unweighed)} views that answered say {side}.", *reasons])
+        how = "refused" if isinstance(fault, Refused) else "failed"
+        log = log_of_fault(fault, f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}")
+    else:
+        side, words, log = answer.value.answer, answer.value.explanation, answer.log
+        confidence, cited = answer.confidence, cited_clauses(answer.value)
+    return await deliver(int(side == YES), "binary", words, state, runtime, log, confidence=confidence, clauses=cited)

@@ -6,17 +6,15 @@ or fails drops out of that round; with fewer than two left the case ends, and it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
-from typing_extensions import TypedDict
 
 from tribunal.budget import Budget
-from tribunal.context import Context, context_of
+from tribunal.context import context_of
 from tribunal.errors import ModelError, WrongState
 from tribunal.line_up import apply_line_up
 from tribunal.models.ask import Answer, ask
@@ -24,17 +22,10 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
 from tribunal.nodes.clauses import cited_clauses
-from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
-from tribunal.nodes.mv_debate.history import (
-    answer_in_words,
-    history_in_words,
-    reflection_in_words,
-    round_entry,
-    turns_at_stage,
-)
-from tribunal.nodes.state import Views, outcome_of, write_turn
+from tribunal.nodes.forms import Form, Reason, one_of, same_form
+from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, log_of_fault, outcome_of, write_turn
 from tribunal.nodes.verdict import announce_outcome, is_closed
-from tribunal.prompts.marks import ours
+from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
 from tribunal.shared_settings import VIEWS
 from tribunal.stops import stop_at_head
@@ -45,7 +36,7 @@ YES, NO = "YES", "NO"
 class ViewForm(Form):
     """Why, and an answer to the task's question."""
 
-    reason: Annotated[str, text_bounds(REASON, least=1)]
+    reason: Reason
     answer: str
 
 
@@ -55,17 +46,14 @@ ANSWER = Role("view.answer", "view", "mv_debate/answer", answer_form, 0.0, syste
 REVISION = replace(ANSWER, name="view.revision", prompt="mv_debate/revision")
 
 
-class ViewSeat(TypedDict, total=False):
+class ViewSeat(SeatState, total=False):
     """What one view is sent: the post, who it is, and what it is shown."""
 
-    post: JSON
-    context: JSON
-    prompts: JSON | None
     view: Annotated[str, says("Which view speaks, by name.")]
     round: int
     transcript: list[JSON]
     debate: list[JSON]
-    own: Annotated[JSON, Like(Turn), says("The answer that this view revises.")]
+    own: Annotated[JSON, Like(Turn, "The answer that this view revises.")]
     reflection: Annotated[str, says("What the reflection said of the answers.")]
 
 
@@ -80,13 +68,13 @@ def spent_budget_update(budget: Budget, what: str) -> JSON:
 
 
 @node
-async def open_debate(state: Views, runtime: Runtime[Context]) -> JSON:
+async def open_debate(state: Views, runtime: CaseRuntime) -> JSON:
     """Clear the table of what an earlier post on this thread left. The verdict is YES or NO, whatever the scheme."""
     return {"scheme": "binary", "debate": Overwrite([]), "dropped": Overwrite([])}
 
 
 @node
-async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
+async def call_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Open the next round, if the budget pays for it."""
     number, views = state.get("round", 0) + 1, await views_of(state)
     budget = Budget.from_state(context_of(state), state)
@@ -98,14 +86,13 @@ async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
     """Send every view at once, each with what was said."""
     if state.get("budget_spent"):
         return "budget spent"
-    shared = {name: state.get(name) for name in ("post", "context", "prompts", "round")}
-    shared |= {name: state.get(name, []) for name in ("transcript", "debate")}
+    shared = case_for_seat(state, "round", "transcript", "debate")
     return [Send("view", {**shared, "view": view}) for view in await views_of(state)]
 
 
 @node
 @stop_at_head
-async def answer_as_view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
+async def answer_as_view(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one view; sees the post and, from round 2 on, the history."""
     name = state["view"]
     shown = history_in_words(state)
@@ -114,7 +101,7 @@ async def answer_as_view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
 
 @node
 @stop_at_head
-async def revise_answer(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
+async def revise_answer(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one view a second time; sees the post, its first answer, and the reflection."""
     name, own = state["view"], answer_in_words(Turn.model_validate(state["own"]))
     said = reflection_in_words(state["reflection"].splitlines())
@@ -128,7 +115,7 @@ async def take_turn(
     seat: str,
     stage: Literal["answer", "revision"],
     state: Mapping[str, Any],
-    runtime: Runtime[Context],
+    runtime: CaseRuntime,
     **asked: Any,
 ) -> JSON:
     """Take the turn of one of several equals in a round; one that refuses or fails drops out of it.
@@ -140,30 +127,30 @@ async def take_turn(
         answer: Answer[ViewForm] = await ask(replace(role, seat=seat), state, runtime, **asked)
     except ModelError as fault:
         return dropout_update(fault, stage, number)
-    turn = new_turn(seat, stage, number, answer.value.reason, stance=answer.value.answer, again=stage == "revision")
-    return write_turn(turn.model_copy(update={"clauses": cited_clauses(answer.value)}), answer, runtime)
+    said, turn_id = answer.value, turn_id_in_round(seat, number, again=stage == "revision")
+    about: JSON = {"stance": said.answer, "text": said.reason, "clauses": cited_clauses(said)}
+    return write_turn(answer, runtime, seat, stage, number, id=turn_id, **about)
 
 
-def new_turn(seat: str, stage: Any, round: int, text: str, *, stance: Any = None, again: bool = False) -> Turn:
-    """Return a turn, whose id says who speaks, in which round, and whether it is said `again` after the reflection."""
-    turn_id = f"{seat}/{round}/again" if again else f"{seat}/{round}"
-    return Turn(id=turn_id, seat=seat, stage=stage, round=round, stance=stance, text=text)
+def turn_id_in_round(seat: str, round: int, *, again: bool) -> str:
+    """Return the id of a turn: who speaks, in which round, and whether it is said `again` after the reflection."""
+    return f"{seat}/{round}/again" if again else f"{seat}/{round}"
 
 
 def dropout_update(fault: ModelError, stage: str, round: int) -> JSON:
     """Return the update of the state that says that a seat drops out of a round."""
-    again = "/again" if stage == "revision" else ""
-    gone = {"id": f"{fault.seat}/{round}{again}", "round": round, "stage": stage, **outcome_of(fault)}
+    gone_id = turn_id_in_round(fault.seat, round, again=stage == "revision")
+    gone = {"id": gone_id, "round": round, "stage": stage, **outcome_of(fault)}
     how = "refused" if gone["outcome"] == "refusal" else "failed"
     said = f"{fault.seat} {how} in round {round} and dropped out of it ({stage}): {fault}"
-    return {"dropped": [gone], "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+    return {"dropped": [gone], **log_of_fault(fault, said)}
 
 
 @take_part_while_open
-async def compare_answers(state: Views, runtime: Runtime[Context]) -> JSON:
+async def compare_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Compare the answers of a round: too few to go on, all alike, or to be scored."""
     context, number = context_of(state), state["round"]
-    answers = {turn.seat.partition(":")[2]: turn.stance or "" for turn in turns_at_stage(state, "answer", number)}
+    answers = {view_of_turn(turn): turn.stance or "" for turn in turns_at_stage(state, "answer")}
     entry: JSON = {
         "id": f"round/{number}",
         "round": number,
@@ -189,7 +176,7 @@ def dropouts_of_round(state: Views) -> list[JSON]:
     return [{name: each[name] for name in kept} for each in gone]
 
 
-def outcome_of_dropouts(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
+def outcome_of_dropouts(state: Views, left: int, runtime: CaseRuntime) -> JSON:
     """Return the outcome of a case with too few to debate it: the first dropout's, with everybody's reasons."""
     number = state["round"]
     gone = [each for each in state.get("dropped", []) if each["round"] == number]
@@ -209,3 +196,80 @@ async def to_control(state: Views) -> list[str] | Literal["all agree, or too few
         return "all agree, or too few"
     scored = ["answers differ"]
     return scored if context_of(state).reflection_mode == "none" else [*scored, "with reflection"]
+
+
+# The history of a debate, as later speakers are shown it (paper, History Update)
+
+
+def turns_at_stage(state: Mapping[str, Any], stage: str, round: int | None = None) -> list[Turn]:
+    """Return what was said at a stage of a round, by default of the one under way, in the order of the speakers."""
+    wanted = (stage, state["round"] if round is None else round)
+    turns = state.get("transcript", [])
+    return [Turn.model_validate(turn) for turn in turns if (turn["stage"], turn["round"]) == wanted]
+
+
+def round_entry(state: Mapping[str, Any]) -> JSON:
+    """Return what the state holds of the round under way. Don't change it in place."""
+    return next((entry for entry in state.get("debate", []) if entry["round"] == state["round"]), {})
+
+
+def answers_in_words(turns: Iterable[Turn], title: Ours | None = None) -> Material:
+    """Return answers as material in a prompt, each under its view's name and with what it says."""
+    return together(
+        together([ours("{}{}: ", title or "", view_of_turn(turn)), answer_in_words(turn)], "") for turn in turns
+    )
+
+
+def answer_in_words(turn: Turn) -> Material:
+    """Return one answer as material in a prompt."""
+    return together([ours("{}", turn.stance or ""), quote("answer", turn.text)], "\n")
+
+
+def reflection_in_words(lines: Iterable[str]) -> Material:
+    """Return what a reflection says of each view, a line each, as material in a prompt."""
+    said = (line.partition(": ") for line in lines)
+    return entries("reflection", [Entry(None, [(view, words)]) for view, _, words in said])
+
+
+def view_of_turn(turn: Turn) -> str:
+    """Return the name of the view whose turn this is."""
+    return turn.seat.partition(":")[2]
+
+
+def history_in_words(state: Mapping[str, Any]) -> Material:
+    """Return what the rounds so far have left, as material in a prompt.
+
+    Of each round the answers that it kept (the best, or all). Where a reflection was adopted, they stand as they were
+    first given, then what the reflection said of them, then the revised answers: nobody reads a reflection on an
+    answer that isn't shown.
+    """
+    shown: list[Ours | Material] = []
+    for entry in state.get("debate", []):
+        number, kept, adopted = entry["round"], entry.get("kept", []), entry.get("adopted")
+        first = _turns_of_views(kept, turns_at_stage(state, "answer", number))
+        if not first:
+            continue
+        which = ours("The best answer") if len(kept) == 1 else ours("All answers")
+        as_given = ours(", as first given") if adopted else ours("")
+        shown.append(ours("Round {}. {}{}:", number, which, as_given))
+        shown.append(answers_in_words(first))
+        if not adopted:
+            continue
+        reflections = turns_at_stage(state, "reflection", number)
+        lines = [line for turn in reflections for line in turn.text.splitlines() if line.partition(": ")[0] in kept]
+        if lines:
+            shown.append(ours("What a reviewer said of {}:", "it" if len(kept) == 1 else "them"))
+            shown.append(reflection_in_words(lines))
+        if revised := _turns_of_views(kept, turns_at_stage(state, "revision", number)):
+            gain = ours("{:+g}", entry["delta"]) if "delta" in entry else ours("unknown")
+            shown.append(
+                ours("Revised after that. The new answers were adopted (mean change of their scores: {}):", gain)
+            )
+            shown.append(answers_in_words(revised))
+    return together(shown)
+
+
+def _turns_of_views(views: Sequence[str], turns: Iterable[Turn]) -> list[Turn]:
+    """Return the turns of these views, in the order of the views."""
+    by_view = {view_of_turn(turn): turn for turn in turns}
+    return [by_view[view] for view in views if view in by_view]

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Annotated, Any, NamedTuple
 
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
+from pydantic import create_model
 
 from tribunal.budget import DrawBudget
 from tribunal.context import Context, context_of
@@ -26,15 +27,15 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.clauses import cited_clauses, mend_decision
-from tribunal.nodes.forms import citing_form, sure_decision_form, sure_form
+from tribunal.nodes.forms import DecisionForm, category_field, citing_form, text_bounds
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.saved_calls import save_call
-from tribunal.nodes.state import Views, write_turn
-from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
+from tribunal.nodes.state import CaseRuntime, Views, write_turn
+from tribunal.nodes.verdict import deliver, vote_confidence, with_confidence
 from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
-from tribunal.prompts.policy import policy_of
-from tribunal.schema import JSON, Scheme, Turn
+from tribunal.prompts.policy import Policy, policy_of
+from tribunal.schema import JSON, Scheme
 
 ZERO_SHOT = Role(
     "classifier.task",
@@ -46,8 +47,6 @@ ZERO_SHOT = Role(
     system="task",
     final=True,
 )
-SURE_ZERO_SHOT = replace(ZERO_SHOT, form=sure_form(ZERO_SHOT.form))
-SURE_CLASSIFIER = replace(CLASSIFIER, form=sure_decision_form)
 
 
 class LoneDecision(NamedTuple):
@@ -64,7 +63,7 @@ def decision_scheme(context: Context) -> Scheme:
     return "binary" if context.task != "hate" or context.mode == "zero-shot" else context.scheme
 
 
-async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None = None) -> LoneDecision:
+async def decide_alone(state: Views, runtime: CaseRuntime, draw: int | None = None) -> LoneDecision:
     """Ask once; the one who is asked sees the post alone.
 
     Args:
@@ -77,46 +76,39 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     """
     context, policy = context_of(state), await policy_of(state)
     names = [category.name for category in policy.categories(decision_scheme(context))]
-    drawn, number = draw is not None, draw or 0
-    mend = mend_decision(policy, "classifier")
-    sure = not drawn and confidence_wanted(context)  # of draws the vote is the confidence
-    answers_yes_or_no = context.task != "hate" or context.mode == "zero-shot"
-    role: Role[Any]
-    material: JSON = {}
-    if answers_yes_or_no:
-        role = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)
-    else:
-        role = SURE_CLASSIFIER if sure else CLASSIFIER
-        material["categories"] = operator_words(", ".join(names))
-        if drawn:  # a vote is one over ways of reasoning, so a draw reasons before it decides
-            role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
+    zero_shot = context.task != "hate" or context.mode == "zero-shot"
+    role: Role[Any] = ZERO_SHOT if zero_shot else CLASSIFIER
+    if draw is None:
+        role = with_confidence(role, state)
+    else:  # the vote is the confidence, one over ways of reasoning: a draw reasons before it decides
+        role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
+    shown: JSON = {} if zero_shot else {"categories": operator_words(", ".join(names))}
 
     async def ask_classifier() -> Answer[Any]:
-        return await ask(role, state, runtime, draw=number, mend=mend, **material)
+        return await ask(role, state, runtime, draw=draw or 0, mend=mend_decision(policy, "classifier"), **shown)
 
-    if drawn:
-        answer = await save_call(f"draw {number}", role, state, runtime, ask_classifier)
-    else:
+    if draw is None:
         answer = await ask_classifier()
-    if answers_yes_or_no:
-        label = int(answer.value.answer == YES)
-        return LoneDecision(label, names[label], answer.value.reason, answer)
-    label = policy.label(context.scheme, answer.value.category)
-    return LoneDecision(label, names[label], answer.value.explanation, answer)
+    else:
+        answer = await save_call(f"draw {draw}", role, state, runtime, ask_classifier)
+    said = answer.value
+    if zero_shot:
+        label = int(said.answer == YES)
+        return LoneDecision(label, names[label], said.reason, answer)
+    label = policy.label(context.scheme, said.category)
+    return LoneDecision(label, names[label], said.explanation, answer)
 
 
 @agent
-async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
+async def _classify(state: Views, runtime: CaseRuntime) -> JSON:
     made = await decide_alone(state, runtime)
-    scheme, log, confidence = decision_scheme(context_of(state)), made.answer.log, made.answer.confidence
-    unsure = await is_uncertain(state, made.label, scheme, confidence)
-    how: JSON = {"track": "baseline", "confidence": confidence, "uncertain": unsure}
-    how["clauses"] = cited_clauses(made.answer.value)
+    how: JSON = {"confidence": made.answer.confidence, "clauses": cited_clauses(made.answer.value), "track": "baseline"}
+    scheme, log = decision_scheme(context_of(state)), made.answer.log
     return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, **how)}
 
 
 @node
-async def classify_post(state: Views, runtime: Runtime[Context]) -> JSON:
+async def classify_post(state: Views, runtime: CaseRuntime) -> JSON:
     """Decide in one call; sees the post alone. A refusal or a failure has the scheme of the decision, too."""
     return {"scheme": decision_scheme(context_of(state)), **await _classify(state, runtime)}
 
@@ -125,13 +117,13 @@ vars(classify_post)["asks_a_model"] = True  # as the agent that it calls
 
 
 @node
-async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
+async def open_vote(state: Views, runtime: CaseRuntime) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
     return {"scheme": decision_scheme(context_of(state)), "debate": Overwrite([])}
 
 
 @agent
-async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
+async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
     """Draw until the vote can't turn, or the budget doesn't reach for another draw. Each draw sees the post alone.
 
     Of several answers given equally often the one that was given first is taken, and the verdict is marked as a tie.
@@ -157,8 +149,8 @@ async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
     transcript: list[JSON] = []
     logged: list[str] = []
     for number, made in sorted(decisions.items()):
-        about: JSON = {"seat": "classifier", "stage": "answer", "stance": made.category, "text": made.words}
-        said = write_turn(Turn(id=f"classifier/{number + 1}", round=0, **about), made.answer, runtime)
+        about = {"id": f"classifier/{number + 1}", "stance": made.category, "text": made.words}
+        said = write_turn(made.answer, runtime, "classifier", "answer", 0, **about)
         transcript += said["transcript"]
         logged += said["warnings"]
     votes = Counter(made.category for made in result.drawn)
@@ -170,11 +162,52 @@ async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
     scheme = decision_scheme(context)
     log = {"calls": budget.calls, "warnings": [*logged, *warnings]}
     confidence = vote_confidence(state, votes[won.category], len(result.drawn), budget.calls)
-    unsure = result.tie or await is_uncertain(state, won.label, scheme, confidence)
-    how: JSON = {"tie": result.tie, "confidence": confidence, "uncertain": unsure}
-    how["clauses"] = cited_clauses(won.answer.value)
+    how: JSON = {"tie": result.tie, "confidence": confidence, "clauses": cited_clauses(won.answer.value)}
     return {
         **await deliver(won.label, scheme, words, state, runtime, log, **how),
         "debate": [{"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}],
         "transcript": transcript,
     }
+
+
+# The exam of a model: ten plain posts and the call that asks about each
+#
+# The call is ARCADE's one-call classifier with one field more, at temperature 0. The posts are our own.
+
+
+class ExamPost(NamedTuple):
+    """A post of the exam, and whether it is hate speech."""
+
+    text: str
+    is_hateful: bool
+
+
+EXAM_POSTS = (
+    ExamPost("Nobody should rent a flat to Muslims. Keep them out of our street.", is_hateful=True),
+    ExamPost("Women are too stupid to vote, and they should never be hired.", is_hateful=True),
+    ExamPost("Old people are a useless burden. They should not get a doctor.", is_hateful=True),
+    ExamPost("All immigrants are dirty and lazy. Throw them out of the country.", is_hateful=True),
+    ExamPost("Gay people are sick, and no school should employ them.", is_hateful=True),
+    ExamPost("The bus was late again today, and then it started to rain.", is_hateful=False),
+    ExamPost("Our new neighbours are Muslims, and they brought us cake on Sunday.", is_hateful=False),
+    ExamPost("My grandmother is eighty and still rides her bicycle to the market.", is_hateful=False),
+    ExamPost("This soup needs more salt, a little pepper and ten more minutes.", is_hateful=False),
+    ExamPost("The women of our choir sang in the park, and everybody clapped.", is_hateful=False),
+)
+
+
+class ExamForm(DecisionForm):
+    """A decision, and the words of the post that decide it."""
+
+    quote: Annotated[str, text_bounds(200)]
+
+
+@lru_cache(maxsize=32)
+def exam_form(policy: Policy, scheme: Scheme) -> type[ExamForm]:
+    """Return the form of a decision, with a quotation."""
+    return create_model("ExamDecision", __base__=ExamForm, category=category_field(policy, scheme))
+
+
+EXAMINED: Role[ExamForm] = Role(
+    "exam", "classifier", "exam/post", exam_form, 0.0, falls_to="judge_model", final=True, answer_order="label-first"
+)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.types import Send
-from typing_extensions import TypedDict
 
 from tribunal.budget import Budget, count_tokens_paid
 from tribunal.context import Context, context_of
@@ -21,10 +19,20 @@ from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import says
 from tribunal.nodes.clauses import mend_decision
 from tribunal.nodes.forms import MOST_CLAUSES, citing_form
-from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
-from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
-from tribunal.nodes.state import Views
-from tribunal.nodes.verdict import deliver, is_closed, is_uncertain, vote_confidence
+from tribunal.nodes.mv_debate.views import (
+    NO,
+    YES,
+    answer_form,
+    answer_in_words,
+    answers_in_words,
+    outcome_of_dropouts,
+    round_entry,
+    spent_budget_update,
+    take_turn,
+    turns_at_stage,
+)
+from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat
+from tribunal.nodes.verdict import deliver, is_closed, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
@@ -34,19 +42,16 @@ from tribunal.stops import stop_at_head
 AGENT = Role("agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True)
 
 
-class AgentSeat(TypedDict, total=False):
+class AgentSeat(SeatState, total=False):
     """What one agent is sent: the post, its number, and what was said."""
 
-    post: JSON
-    context: JSON
-    prompts: JSON | None
     agent: Annotated[int, says("Which of the equals speaks, by number from 1.")]
     round: int
     transcript: list[JSON]
 
 
 @take_part_while_open
-async def open_next_round(state: Views, runtime: Runtime[Context]) -> JSON:
+async def open_next_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
     context, number = context_of(state), state.get("round", 0)
     seated = _affordable_agents(context)
@@ -83,18 +88,15 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     """
     if is_closed(state):
         return "too few left"
-    number = state["round"]
-    if turns_at_stage(state, "answer", number):
-        over = any(entry["round"] == number for entry in state.get("debate", []))
-        return "K rounds done" if over else "round to close"
-    names = ("post", "context", "prompts", "round", "transcript")
-    seen = {name: state.get(name) for name in names}
+    if turns_at_stage(state, "answer"):
+        return "K rounds done" if round_entry(state) else "round to close"
+    seen = case_for_seat(state, "round", "transcript")
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _affordable_agents(context_of(state)) + 1)]
 
 
 @node
 @stop_at_head
-async def answer_as_agent(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
+async def answer_as_agent(state: AgentSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one agent; sees the post, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
     seat, last = f"agent:{state['agent']}", turns_at_stage(state, "answer", state["round"] - 1)
@@ -107,12 +109,12 @@ async def answer_as_agent(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
 
 
 @take_part_while_open
-async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
+async def vote_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Decide by more than half of the last round's answers; a tie is NO, and marked.
 
     The verdict cites the clauses that most of those who gave the answer cite.
     """
-    if not (answers := turns_at_stage(state, "answer", state["round"])):
+    if not (answers := turns_at_stage(state, "answer")):
         raise WrongState(f"round: {state['round']}: nobody answered in it; give the last round that was held")
     yes = sum(turn.stance == YES for turn in answers)
     side = YES if yes * 2 > len(answers) else NO
@@ -121,8 +123,7 @@ async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
     words = f"{count} of {len(answers)} agents answered {side}{', and a tie counts as NO' if tie else ''}. "
     words += next(turn.text for turn in answers if turn.stance == side)
     confidence = vote_confidence(state, count, len(answers), state.get("calls", ()))
-    unsure = tie or await is_uncertain(state, int(side == YES), "binary", confidence)
     cited = Counter(clause for turn in answers if turn.stance == side for clause in turn.clauses)
     clauses = [clause for clause, _ in cited.most_common(MOST_CLAUSES)]
-    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure, "clauses": clauses}
+    how: JSON = {"tie": tie, "confidence": confidence, "clauses": clauses}
     return await deliver(int(side == YES), "binary", words, state, runtime, **how)

@@ -5,41 +5,30 @@ The moderator is the fixed text of the prompts; it makes no call.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from langgraph.runtime import Runtime
 from pydantic import create_model
 
 from tribunal.calls import was_rehearsed
-from tribunal.context import Context, context_of
-from tribunal.models.ask import Answer, ask
+from tribunal.context import context_of
+from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.clauses import cited_clauses, mend_decision
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.forms import (
-    REASON,
     Form,
+    Reason,
     citing_form,
     one_of,
     same_form,
-    sure_form,
-    text_bounds,
 )
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
-from tribunal.nodes.state import PanelState, opinions_of, transcript_of, write_turn
-from tribunal.nodes.verdict import (
-    announce_outcome,
-    confidence_wanted,
-    deliver,
-    is_closed,
-    is_uncertain,
-    vote_confidence,
-)
+from tribunal.nodes.state import CaseRuntime, PanelState, opinions_of, transcript_of, write_turn
+from tribunal.nodes.verdict import announce_outcome, deliver, is_closed, vote_confidence, with_confidence
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.prompts.policy import policy_of
-from tribunal.schema import JSON, Stance, Turn
+from tribunal.schema import JSON, Stance
 
 # The modes that hold no debate. Those of a perspective with half of what it knows are measured by stances (Table 4).
 COUNTED = ("majority", "single", "criterion-only", "examples-only")
@@ -49,7 +38,7 @@ SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
 class SpeechForm(Form):
     """One argument."""
 
-    argument: Annotated[str, text_bounds(REASON, least=1)]
+    argument: Reason
 
 
 class ResponseForm(SpeechForm):
@@ -80,18 +69,10 @@ JUDGE = Role(
     system="panel",
     final=True,
 )
-SURE_JUDGE = replace(JUDGE, form=sure_form(JUDGE.form))
-SURE_ANNOTATOR = replace(ANNOTATOR, form=sure_form(ANNOTATOR.form))
-
-
-async def _open(side: Stance, state: PanelState, runtime: Runtime[Context], **material: Any) -> JSON:
-    """Take the first turn of a side, which is shown the reasons of the perspectives that took it."""
-    reference = _reference_of(side, state)
-    return await _speak(OPENINGS[side], "opening", 1, state, runtime, reference=reference, **material)
 
 
 async def _respond(
-    side: Stance, opposing: str, state: PanelState, runtime: Runtime[Context], before: str = "", stance: str = ""
+    side: Stance, opposing: str, state: PanelState, runtime: CaseRuntime, before: str = "", stance: str = ""
 ) -> JSON:
     """Take the second turn of a side, which is shown its first one, and the other side's turn of this id.
 
@@ -101,7 +82,6 @@ async def _respond(
     whole = _remembers_all(state)
     return await _speak(
         RESPONSES[side],
-        "response",
         2,
         state,
         runtime,
@@ -126,21 +106,16 @@ def _remembers_all(state: PanelState) -> bool:
 
 
 async def _speak(
-    role: Role[Any],
-    stage: Literal["opening", "response"],
-    round: int,
-    state: PanelState,
-    runtime: Runtime[Context],
-    **material: Any,
+    role: Role[Any], round: Literal[1, 2], state: PanelState, runtime: CaseRuntime, **material: Any
 ) -> JSON:
     """Take the turn of a side; sees what the case holds beside the post, too, but for the opinions.
 
     These reach each side as its reference.
     """
+    stage = "opening" if round == 1 else "response"
     answer = await ask(role, state, runtime, shared=show_exhibits(state, opinions=False), **material)
-    said = {"text": answer.value.argument, "stance": getattr(answer.value, "stance", None) or None}
-    turn = Turn(id=f"{role.seat}/{round}", seat=role.seat, stage=stage, round=round, **said)
-    return write_turn(turn, answer, runtime)
+    stance = getattr(answer.value, "stance", None) or None
+    return write_turn(answer, runtime, role.seat, stage, round, text=answer.value.argument, stance=stance)
 
 
 def _turn_in_words(state: PanelState, turn_id: str) -> Material | Ours:
@@ -149,25 +124,26 @@ def _turn_in_words(state: PanelState, turn_id: str) -> Material | Ours:
 
 
 @agent
-async def open_non_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def open_non_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Open for the non-hate side (step 1); sees its own reference."""
-    return await _open("not_hate", state, runtime)
+    return await _speak(OPENINGS["not_hate"], 1, state, runtime, reference=_reference_of("not_hate", state))
 
 
 @agent
-async def open_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def open_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Open for the hate side (step 2); sees the other side's argument and its own reference."""
-    return await _open("hate", state, runtime, opposing=_turn_in_words(state, "debater:not_hate/1"))
+    opposing = _turn_in_words(state, "debater:not_hate/1")
+    return await _speak(OPENINGS["hate"], 1, state, runtime, reference=_reference_of("hate", state), opposing=opposing)
 
 
 @agent
-async def answer_non_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def answer_non_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Answer for the non-hate side (step 3); sees its own argument and the hate side's."""
     return await _respond("not_hate", "debater:hate/1", state, runtime)
 
 
 @agent
-async def answer_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def answer_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Answer for the hate side (step 4); sees its own argument and the other side's response, with its stance."""
     stances = [turn.stance or "" for turn in transcript_of(state) if turn.id == "debater:not_hate/2"]
     first = "debater:not_hate/1"
@@ -182,7 +158,7 @@ async def to_responses(state: PanelState) -> Literal["both opened", "no response
 
 
 @agent
-async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def judge_panel(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Decide (step 5); sees the whole debate and the post, and the references if the debate's memory is whole."""
     heard = []
     for own in SIDES if _remembers_all(state) and transcript_of(state) else ():
@@ -194,31 +170,27 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
         head = ours("The {} side, round {}{}:", side, turn.round, how)
         heard.append(together([head, quote(turn.stage, turn.text)], "\n"))
     debate = together(heard or [ours("Neither side was heard.")])
-    role, shared = SURE_JUDGE if confidence_wanted(context_of(state)) else JUDGE, show_exhibits(state, opinions=False)
-    mend = mend_decision(await policy_of(state, runtime), "judge")
-    answer = await ask(role, state, runtime, mend=mend, shared=shared, debate=debate)
-    return await _deliver_stance(answer, state, runtime)
+    shared = show_exhibits(state, opinions=False)
+    return await _decide(JUDGE, "judge", state, runtime, shared=shared, debate=debate)
 
 
 @agent
-async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def annotate_post(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
-    role = SURE_ANNOTATOR if confidence_wanted(context_of(state)) else ANNOTATOR
-    mend = mend_decision(await policy_of(state, runtime), "annotator")
-    answer = await ask(role, state, runtime, mend=mend, hate=ours("hate"), not_hate=ours("non-hate"))
-    return await _deliver_stance(answer, state, runtime)
+    return await _decide(ANNOTATOR, "annotator", state, runtime, hate=ours("hate"), not_hate=ours("non-hate"))
 
 
-async def _deliver_stance(answer: Answer[StanceForm], state: PanelState, runtime: Runtime[Context]) -> JSON:
-    """Return the verdict that a stance is, as an update of the state."""
-    label, words = int(answer.value.label == "hate"), answer.value.reason
-    unsure = await is_uncertain(state, label, "binary", answer.confidence)
-    how: JSON = {"confidence": answer.confidence, "uncertain": unsure, "clauses": cited_clauses(answer.value)}
-    return await deliver(label, "binary", words, state, runtime, answer.log, **how)
+async def _decide(role: Role[StanceForm], who: str, state: PanelState, runtime: CaseRuntime, **asked: Any) -> JSON:
+    """Return the verdict of one who decides by a stance; `asked` is what `ask` is given."""
+    mend = mend_decision(await policy_of(state, runtime), who)
+    answer = await ask(with_confidence(role, state), state, runtime, mend=mend, **asked)
+    how: JSON = {"confidence": answer.confidence, "clauses": cited_clauses(answer.value)}
+    label = int(answer.value.label == "hate")
+    return await deliver(label, "binary", answer.value.reason, state, runtime, answer.log, **how)
 
 
 @take_part_while_open
-async def decide_by_majority(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def decide_by_majority(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Decide without debate, as more than half of the perspectives do; a tie is non-hate, and marked."""
     opinions = opinions_of(state)
     if not opinions:
@@ -232,13 +204,11 @@ async def decide_by_majority(state: PanelState, runtime: Runtime[Context]) -> JS
     label = int(hate * 2 > len(opinions))
     votes = hate if label else len(opinions) - hate
     confidence = vote_confidence(state, votes, len(opinions), state.get("calls", ()))
-    unsure = tie or await is_uncertain(state, label, "binary", confidence)
-    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure}
-    return await deliver(label, "binary", words, state, runtime, **how)
+    return await deliver(label, "binary", words, state, runtime, tie=tie, confidence=confidence)
 
 
 @node
-async def end_if_unheard(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def end_if_unheard(state: PanelState, runtime: CaseRuntime) -> JSON:
     """End the case as the first perspective did, if none could be heard at all."""
     if is_closed(state) or state.get("opinions") or state.get("budget_spent") or not state.get("absent"):
         return {}

@@ -11,10 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
-from typing_extensions import TypedDict
 
 from tribunal.budget import LAST_WORD, Budget
 from tribunal.context import Context, context_of
@@ -22,9 +20,9 @@ from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router
-from tribunal.nodes.channels import Like, says
-from tribunal.nodes.forms import REASON, Form, citing_form, one_of, same_form, text_bounds
-from tribunal.nodes.state import PanelState, outcome_of, post_of
+from tribunal.nodes.channels import Like
+from tribunal.nodes.forms import Form, Reason, citing_form, one_of, same_form
+from tribunal.nodes.state import CaseRuntime, PanelState, SeatState, case_for_seat, log_of_fault, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
 from tribunal.notes import PerspectiveBrief
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
@@ -44,7 +42,7 @@ SMALL_EXAMPLES = (
 class StanceForm(Form):
     """Why, and a label in a perspective's own words."""
 
-    reason: Annotated[str, text_bounds(REASON, least=1)]
+    reason: Reason
     label: str
 
 
@@ -59,26 +57,23 @@ PERSPECTIVE = Role("perspective", "perspective", "predict/perspective", _PLAIN, 
 ANNOTATOR = Role("annotator", "annotator", "predict/base", citing_form(_PLAIN), 0.0, system="panel")
 
 
-class PerspectiveSeat(TypedDict, total=False):
+class PerspectiveSeat(SeatState, total=False):
     """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
 
-    post: JSON
-    context: JSON
-    prompts: JSON | None
-    own: Annotated[JSON, Like(PerspectiveBrief), says("The perspective that speaks, and what it goes by.")]
+    own: Annotated[JSON, Like(PerspectiveBrief, "The perspective that speaks, and what it goes by.")]
     examples: list[JSON]
     calls: list[JSON]
     outcome: JSON | None
 
 
 @node
-async def convene_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def convene_panel(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
     return {"panel": [], "examples": {}, "absent": Overwrite([]), "scheme": "binary"}
 
 
 @node
-async def recall_examples(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def recall_examples(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Open the perspectives that are to be heard, and search them all together for the texts most like the post.
 
     Raises:
@@ -150,21 +145,14 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
 
 def _perspective_facts(own: Perspective) -> JSON:
     """Return what its agent has to know of a perspective."""
-    return {
-        "id": own.name,
-        "title": own.title or own.name,
-        "language": own.language,
-        "criterion": own.criterion.strip(),
-        "hate": own.labels.hate,
-        "not_hate": own.labels.not_hate,
-    }
+    facts = {"id": own.name, "title": own.title or own.name, "language": own.language}
+    return {**facts, "criterion": own.criterion.strip(), **own.labels.model_dump()}
 
 
 @router
 async def to_perspectives(state: PanelState) -> list[Send]:
     """Send one call for each perspective, all of them at once."""
-    shared = {name: state.get(name) for name in ("post", "context", "prompts", "outcome")}
-    shared["calls"] = state.get("calls", [])
+    shared = case_for_seat(state, "outcome", "calls")
     examples = state.get("examples", {})
     return [
         Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])}) for own in state["panel"]
@@ -173,7 +161,7 @@ async def to_perspectives(state: PanelState) -> list[Send]:
 
 @node
 @stop_at_head
-async def take_stance(state: PerspectiveSeat, runtime: Runtime[Context]) -> JSON:
+async def take_stance(state: PerspectiveSeat, runtime: CaseRuntime) -> JSON:
     """Take one perspective's stance, with a reason; sees its criterion, its examples, and the post."""
     if state.get("outcome") is not None:
         return {}
@@ -197,7 +185,7 @@ async def take_stance(state: PerspectiveSeat, runtime: Runtime[Context]) -> JSON
         return {"budget_spent": True, "warnings": [str(spent)]}
     except ModelError as fault:
         lost = {"id": own["id"], **outcome_of(fault)}
-        return {"absent": [lost], "calls": list(fault.calls), "warnings": [*fault.warnings, _absence_in_words(lost)]}
+        return {"absent": [lost], **log_of_fault(fault, _absence_in_words(lost))}
     opinion = Opinion(
         id=own["id"],
         title=own["title"],

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tribunal.calls import NOTHING_FOUND
 from tribunal.models.role import Question
 from tribunal.nodes.explaining import category_from, decision_from
-from tribunal.nodes.rehearsal.lexicon import LEXICON, category_of_group, protected_name
+from tribunal.nodes.rehearsal.lexicon import LEXICON, argue, category_of_group, protected_name
 from tribunal.nodes.rehearsal.material import CueStatement, evidence_ids, read_entries, read_transcript, statements_in
 from tribunal.nodes.rehearsal.reading import (
     Excuse,
@@ -36,15 +36,15 @@ _QUOTED = re.compile(r"[“\"]([^“”\"\n]+)[”\"]")
 
 def scan_post(question: Question) -> JSON:
     """Play the gatekeeper: name the open attacks."""
-    return {"cues": [_cue_from_match(question, match) for match in reading_of_question(question).direct[:MOST_SCANNED]]}
+    return _cues_from_matches(question, reading_of_question(question).direct[:MOST_SCANNED])
 
 
 def indict_post(question: Question) -> JSON:
     """Name the open attacks and then what is implied; if there is nothing, what the scan may have seen."""
     reading = reading_of_question(question)
-    if matches := [*reading.direct, *reading.implied][:MOST_CHARGED]:
-        return {"cues": [_cue_from_match(question, match) for match in matches]}
-    return {"cues": [_cue_on_whole_post(question, "Direct", LEXICON.arguments["suspected"])]}
+    if reading.found:
+        return _cues_from_matches(question, reading.found[:MOST_CHARGED])
+    return _cue_on_whole_post(question, "Direct", argue("suspected"))
 
 
 def investigate_post(question: Question) -> JSON:
@@ -54,16 +54,14 @@ def investigate_post(question: Question) -> JSON:
     """
     reading = reading_of_question(question)
     opened = [replace(match, type="Metaphor" if match.is_figure else "Socio-cultural") for match in reading.direct]
-    if matches := [*reading.implied, *opened][:MOST_IMPLIED]:
-        return {"cues": [_cue_from_match(question, match) for match in matches]}
-    if not (passages := evidence_ids(question.shared, "supports")):
-        return {"cues": []}
-    why = LEXICON.arguments["read_hateful"].format(passage=passages[0])
-    return {"cues": [_cue_on_whole_post(question, "Socio-cultural", why)]}
+    passages = evidence_ids(question.shared, "supports")
+    if reading.found or not passages:
+        return _cues_from_matches(question, [*reading.implied, *opened][:MOST_IMPLIED])
+    return _cue_on_whole_post(question, "Socio-cultural", argue("read_hateful", passage=passages[0]))
 
 
 def _cue_on_whole_post(question: Question, type: str, justification: str) -> JSON:
-    return {
+    cue = {
         "target_group": _UNNAMED,
         "claim": f"“{shorten_quote(reading_of_question(question).text[:200]) or 'the post'}”",
         "justification": justification,
@@ -71,6 +69,11 @@ def _cue_on_whole_post(question: Question, type: str, justification: str) -> JSO
         "characteristic": question.policy.protected_groups[0],
         "category": question.policy.categories("fine")[-1].name,
     }
+    return {"cues": [cue]}
+
+
+def _cues_from_matches(question: Question, matches: Iterable[SignMatch]) -> JSON:
+    return {"cues": [_cue_from_match(question, match) for match in matches]}
 
 
 def _cue_from_match(question: Question, match: SignMatch) -> JSON:
@@ -84,7 +87,7 @@ def _cue_from_match(question: Question, match: SignMatch) -> JSON:
         "tenor": term or match.key or "outsiders",
     }
     said = LEXICON.claims[match.type]
-    unseen = LEXICON.arguments["image_unseen"] if question.post.image else ""
+    unseen = argue("image_unseen") if question.post.image else ""
     return {
         "target_group": term or match.key or _UNNAMED,
         "claim": said["claim"].format(**facts),
@@ -101,36 +104,36 @@ def prosecute_cues(question: Question) -> JSON:
     cues = own | defence | own  # its own first, in its own words
     answers = [(cue, *_press_cue(question, cue, defence.get(cue.cue_id))) for cue in cues.values()]
     if not question.shared_material:
-        all_the_same = ("press", LEXICON.arguments["all_the_same"])
+        all_the_same = ("press", argue("all_the_same"))
         answers = [(cue, *(all_the_same if said[0] == "withdraw" else said)) for cue, *said in answers]
     return _admit_arguments(question, own, answers)
 
 
 def _press_cue(question: Question, cue: CueStatement, answer: CueStatement | None) -> tuple[str, str]:
     """Return the prosecution's stance on one cue, and why."""
-    reading, why = reading_of_question(question), LEXICON.arguments
+    reading = reading_of_question(question)
     match = _match_of_cue(reading, cue)
     excuse = _excuse_of_cue(reading, match)
     if cue.stance == "withdraw":
-        return "withdraw", why["withdrawn"]
+        return "withdraw", argue("withdrawn")
     if answer is None or answer.stance not in ("refute", "concede"):
-        return "press", why["unanswered"]
+        return "press", argue("unanswered")
     if answer.stance == "concede":
-        return "press", why["granted"]
+        return "press", argue("granted")
     if excuse and excuse.kind == "nobody":
-        return "withdraw", why["nobody"]
+        return "withdraw", argue("nobody")
     if excuse and excuse.weak and int(question.material.get("round", 1)) <= 2:
-        return "press", why["not_enough"].format(words=excuse.words)
+        return "press", argue("not_enough", words=excuse.words)
     if excuse:
-        return "withdraw", why["borne_out"].format(words=excuse.words)
+        return "withdraw", argue("borne_out", words=excuse.words)
     if not _is_harmless(answer.argument):
-        return "press", why["not_borne_out"]
+        return "press", argue("not_borne_out")
     if match is None:
-        return "press", why["rests_on_nothing"]
+        return "press", argue("rests_on_nothing")
     words = shorten_quote(match.matched)
     if reading.stands_alone(match):
-        return "withdraw", why["too_faint"].format(words=words)
-    return "press", why["left_out"].format(words=words, meaning=match.meaning)
+        return "withdraw", argue("too_faint", words=words)
+    return "press", argue("left_out", words=words, meaning=match.meaning)
 
 
 def defend_post(question: Question) -> JSON:
@@ -142,29 +145,27 @@ def defend_post(question: Question) -> JSON:
 
 def _answer_cue(question: Question, cue: CueStatement, before: CueStatement | None) -> tuple[str, str]:
     """Return the defence's stance on one cue, and why."""
-    reading, why = reading_of_question(question), LEXICON.arguments
+    reading = reading_of_question(question)
     match = _match_of_cue(reading, cue)
     if cue.stance == "withdraw":
-        return "refute", why["nothing_left"]
+        return "refute", argue("nothing_left")
     if excuse := _excuse_of_cue(reading, match):
         return "refute", excuse.plea
     if before and before.stance == "refute" and not _is_harmless(before.argument):
         return "refute", before.argument
     direct = (match.type if match else cue.type) == "Direct"
     if not direct and (passages := evidence_ids(question.shared, "refutes")):
-        return "refute", why["read_harmless"].format(passage=passages[0])
+        return "refute", argue("read_harmless", passage=passages[0])
     if direct:
-        return "concede", why["open"]
-    faint = match is not None and reading.stands_alone(match)
+        return "concede", argue("open")
     later = int(question.material.get("round", 1)) > 1
-    if match is not None and faint and later:
-        return "refute", why["too_faint"].format(words=shorten_quote(match.matched))
+    if match and later and reading.stands_alone(match):
+        return "refute", argue("too_faint", words=shorten_quote(match.matched))
     if later or (before and before.stance == "concede"):
-        return "concede", why["no_support"]
-    words = f"“{shorten_quote(match.matched)}”" if match else "It"
-    return "refute", why["harmless"].format(
-        words=words, harmless=match.sign.harmless if match else "an everyday remark"
-    )
+        return "concede", argue("no_support")
+    if match is None:
+        return "refute", argue("harmless", words="It", harmless="an everyday remark")
+    return "refute", argue("harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless)
 
 
 def _admit_arguments(

@@ -1,4 +1,4 @@
-"""The parts of debates: PREDICT's panel with its judge, and views and their peers, for every task.
+"""The parts of debates and of research: PREDICT's panel, views and their peers for every task, and the researcher.
 
 What speaks for YES is read from the post alone, and what was said from the role's material alone.
 """
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from tribunal.calls import NOTHING_FOUND
 from tribunal.models.role import Question
-from tribunal.nodes.rehearsal.lexicon import LEXICON, Words, compile_words
-from tribunal.nodes.rehearsal.material import marked_text, read_blocks, read_entries
+from tribunal.nodes.rehearsal.lexicon import LEXICON, Words
+from tribunal.nodes.rehearsal.material import evidence_ids, marked_text, read_blocks, read_entries
 from tribunal.nodes.rehearsal.reading import plain_text, reading_of_question, shorten_quote
 from tribunal.schema import JSON, CueType
 from tribunal.text import one_line
@@ -21,7 +21,7 @@ _LATIN = re.compile(r"[A-Za-z]")
 _COUNT = re.compile(r"(\d+) of the annotators")
 _TURN = re.compile(r"The ((?:non-)?hate) side, round (\d+)( \(agrees\))?[^\n]*\s*\Z")
 _VIEWS_OF_TYPE: dict[CueType, Words] = {"Direct": (), "Socio-cultural": ("deep", "context"), "Metaphor": ("deep",)}
-# What stands before the reason of an answer, as `nodes.mv_debate.history.answers_in_words` writes it.
+# What stands before the reason of an answer, as `nodes.mv_debate.views.answers_in_words` writes it.
 _ANSWER = re.compile(r"^(?:agent )?([\w-]+): (YES|NO)\n\Z", re.MULTILINE)
 
 
@@ -121,13 +121,13 @@ def find_clues(question: Question) -> list[ViewClue]:
         unexcused = reading_of_question(question).unexcused
         return [ViewClue(match.words, match.charge, _VIEWS_OF_TYPE[match.type]) for match in unexcused]
     rules, text = LEXICON.tasks[task], one_line(plain_text(question.post.text))
-    if compile_words(rules.taken_back).search(text):
+    if rules.taken_back.search(text):
         return []
     clues = []
     for hint in rules.hints:
-        alone = hint.beside and not compile_words(hint.beside).search(text)
-        backed = hint.unless and compile_words(hint.unless).search(text)
-        if (match := compile_words(hint.words).search(text)) and not alone and not backed:
+        alone = hint.beside and not hint.beside.search(text)
+        backed = hint.unless and hint.unless.search(text)
+        if (match := hint.words.search(text)) and not alone and not backed:
             clues.append(ViewClue(shorten_quote(match.group()), hint.charge, hint.views))
     return clues
 
@@ -206,3 +206,104 @@ def summarise_debate(question: Question) -> JSON:
     clue = next(iter(find_clues(question)), None)
     words = f"“{clue.words}” {clue.charge}." if clue else NOTHING_FOUND
     return {"answer": side, "explanation": f"The answer is {side}: {how}. {words}"}
+
+
+# The researcher: queries, addresses, hits, passages, and the verdict on the evidence
+
+
+_KEYWORD = re.compile(r"[^\W\d_]{4,}")
+_SENTENCE = re.compile(r"[^.!?\n]{15,300}[.!?]?")
+_SUPPORTS = re.compile(
+    r"\b(?:slurs?|derogatory|dehumani[sz]\w*|racist|sexist|hateful|hate speech|insult\w*)\b", re.IGNORECASE
+)
+_REFUTES = re.compile(
+    r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
+)
+_ANGLES = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
+
+
+def _keywords(text: str) -> list[str]:
+    """Return the words of a text that a search would begin with, each once, the longest first."""
+    words = dict.fromkeys(word.casefold() for word in _KEYWORD.findall(text))
+    return sorted(words, key=lambda word: (-len(word), word))
+
+
+def plan_queries(question: Question) -> JSON:
+    """Ask for three queries from the post's longest words; on later turns words and angle move on."""
+    turn = len(marked_text(question.material["tried"] or "").splitlines()) // 3
+    words = _keywords(question.post.text) or ["post"]
+    picked = [words[(turn + place) % len(words)] for place in range(3)]
+    angle = _ANGLES[turn % len(_ANGLES)]
+    queries = [f'"{word}" {end} {turn or ""}'.strip() for word, end in zip(picked, angle, strict=True)]
+    return {**_plan_for(picked), "queries": queries}
+
+
+def plan_urls(question: Question) -> JSON:
+    """Ask for three pages of reference works, by the post's longest words."""
+    words, tried = _keywords(question.post.text) or ["post"], question.material["tried"] or ""
+    urls = [url for word in words if (url := f"https://en.wikipedia.org/wiki/{word}") not in tried]
+    urls += [f"https://en.wiktionary.org/wiki/{words[0]}-{len(tried)}-{place}" for place in range(3)]
+    return {**_plan_for(words[:3]), "urls": urls[:3]}
+
+
+def _plan_for(words: list[str]) -> JSON:
+    """Return the thought before a search, and what is to be verified: words alone, since the rules read no claims."""
+    entities = list(dict.fromkeys(words))
+    thought = f"What {', '.join(f'“{word}”' for word in entities)} may mean here is to be looked up."
+    return {"thought": thought, "entities": entities, "claims": []}
+
+
+def choose_hits(question: Question) -> JSON:
+    """Choose the hits whose title or snippet holds one of the query's words."""
+    words = set(_keywords(marked_text(question.material["query"])))
+    hits = read_entries(question.material["hits"])
+    shown = ((head, f"{hit.get('title', '')} {hit.get('snippet', '')}") for head, hit in hits)
+    return {"relevant": [int(head.rstrip(".")) for head, text in shown if words & set(_keywords(text))]}
+
+
+def choose_passages(question: Question) -> JSON:
+    """Choose sentences that share a word with the post and call it hateful, or harmless, by a handful of words."""
+    words, passages = set(_keywords(question.post.text)), []
+    for sentence in _SENTENCE.findall(marked_text(question.material["page"])):
+        stance = "supports" if _SUPPORTS.search(sentence) else "refutes" if _REFUTES.search(sentence) else ""
+        if stance and words & set(_keywords(sentence)):
+            passages.append({"passage": sentence.strip(), "stance": stance})
+    return {"passages": passages[:3]}
+
+
+def _evidence(question: Question) -> tuple[list[str], list[str]]:
+    """Return the ids of the evidence that supports hatefulness, and of what refutes it."""
+    evidence = question.material["evidence"]
+    return evidence_ids(evidence, "supports"), evidence_ids(evidence, "refutes")
+
+
+def weigh_evidence(question: Question) -> JSON:
+    """Judge as most of the passages say."""
+    supports, refutes = map(len, _evidence(question))
+    judgement = "hate" if supports > refutes else "non-hate" if refutes > supports else "undecided"
+    return {"judgement": judgement, "reasoning": f"{supports} support and {refutes} refute: {judgement}."}
+
+
+def check_sufficiency(question: Question) -> JSON:
+    """Call two pieces of evidence enough."""
+    count = sum(map(len, _evidence(question))) + len(evidence_ids(question.material["evidence"], "neutral"))
+    return {"sufficient": count >= 2, "missing": "" if count >= 2 else "a second source that says what the words mean"}
+
+
+def conclude_research(question: Question) -> JSON:
+    """Decide by an attack in the post that nothing excuses, else by the greater part of the evidence."""
+    reading = reading_of_question(question)
+    supports, refutes = _evidence(question)
+    hateful = reading.gravest is not None or (len(supports) > len(refutes) and not reading.matches)
+    steps: list[JSON] = [{"claim": reading.summary.rstrip("."), "evidence": []}]
+    if supports:
+        steps.append({"claim": "What was read calls its words hateful", "evidence": supports})
+    if refutes:
+        steps.append({"claim": "What was read calls its words harmless", "evidence": refutes})
+    return {"label": "HATE" if hateful else "NON-HATE", "steps": steps}
+
+
+def answer_in_words(question: Question) -> str:
+    """Answer the baseline's question in words."""
+    reading = reading_of_question(question)
+    return f"{'hate speech' if reading.gravest else 'not hate speech'}: {reading.summary}"

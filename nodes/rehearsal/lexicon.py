@@ -5,15 +5,27 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from importlib.resources import files
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from tribunal.prompts.policy import Policy
 from tribunal.schema import CueType, Scheme, Task
 from tribunal.text import parse_toml
 
 Words = tuple[str, ...]
+
+
+def _compile_words(words: Words) -> re.Pattern[str]:
+    """Return a pattern for whole words that match one of these, whatever the case of the letters."""
+    return re.compile(rf"(?:\b|(?<!\w))(?:{'|'.join(words)})(?:\b|(?!\w))", re.IGNORECASE | re.MULTILINE)
+
+
+def _ignore_case(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+WordPattern = Annotated[re.Pattern[str], BeforeValidator(_compile_words)]
 _AFTER_THE = r"(?=\s+(?:are|were|should|must|have|always|never|can't|don't|live|take|get|deserve)\b|\s*[.,!?;:]|\s*$)"
 
 
@@ -39,7 +51,7 @@ class Sign(_LexiconPart):
 
     name: str
     type: CueType
-    words: Words
+    words: WordPattern
     implies: str
     charge: str = ""
     harmless: str = ""
@@ -48,29 +60,29 @@ class Sign(_LexiconPart):
     deniable: bool = False
     place: Literal["near", "after", "before", "linked"] = "near"
     alone: str | None = None
-    near: Words = ()
+    near: WordPattern | None = None
     only: Words = ()
 
 
 class ExcuseRule(_LexiconPart):
     """Words by which a post takes back what it says, and what a defence says of them."""
 
-    words: Words = ()
+    words: WordPattern = re.compile(r"(?!)")
     plea: str = ""
     weak: bool = False
 
 
 class _Hint(_LexiconPart):
     name: str
-    words: Words
+    words: WordPattern
     charge: str
     views: Words = ()
-    beside: Words = ()
-    unless: Words = ()
+    beside: WordPattern | None = None
+    unless: WordPattern | None = None
 
 
 class _TaskHints(_LexiconPart):
-    taken_back: Words
+    taken_back: WordPattern
     hints: tuple[_Hint, ...]
 
 
@@ -81,7 +93,7 @@ class _Lexicon(_LexiconPart):
     excuses: dict[str, ExcuseRule]
     agreement: ExcuseRule
     spoken_of: ExcuseRule
-    context: dict[str, str]
+    context: dict[str, Annotated[re.Pattern[str], BeforeValidator(_ignore_case)]]
     tasks: dict[Task, _TaskHints]
     claims: dict[CueType, dict[str, str]]
     arguments: dict[str, str]
@@ -91,16 +103,9 @@ class _Lexicon(_LexiconPart):
 LEXICON = _Lexicon.model_validate(parse_toml(files(__package__).joinpath("lexicon.toml").read_text("utf-8")))
 
 
-@lru_cache(maxsize=256)
-def compile_words(words: Words) -> re.Pattern[str]:
-    """Return a pattern for whole words that match one of these, whatever the case of the letters."""
-    return re.compile(rf"(?:\b|(?<!\w))(?:{'|'.join(words)})(?:\b|(?!\w))", re.IGNORECASE | re.MULTILINE)
-
-
-@lru_cache(maxsize=64)
-def context_pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of this name in the lexicon's table `context`."""
-    return re.compile(LEXICON.context[name], re.IGNORECASE)
+def argue(argument: str, **facts: str) -> str:
+    """Return one of the lexicon's arguments, filled in."""
+    return LEXICON.arguments[argument].format(**facts)
 
 
 @lru_cache(maxsize=32)

@@ -22,7 +22,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import Field
 
 from tribunal.models.role import Question
-from tribunal.nodes.rehearsal import court, debates, research
+from tribunal.nodes.rehearsal import court, debates
 from tribunal.nodes.rehearsal.reading import decide_alone, take_exam
 from tribunal.schema import JSON
 from tribunal.schema_filling import fill_schema
@@ -48,14 +48,14 @@ PARTS: dict[str, Part] = {
     "debater.response.not_hate": debates.answer_debate,
     "debater.response.hate": debates.answer_debate,
     "judge.debate": debates.judge_panel,
-    "researcher.queries": research.plan_queries,
-    "researcher.urls": research.plan_urls,
-    "researcher.relevance": research.choose_hits,
-    "researcher.passages": research.choose_passages,
-    "researcher.weigh": research.weigh_evidence,
-    "researcher.enough": research.check_sufficiency,
-    "judge.evidence": research.conclude_research,
-    "classifier.words": research.answer_in_words,
+    "researcher.queries": debates.plan_queries,
+    "researcher.urls": debates.plan_urls,
+    "researcher.relevance": debates.choose_hits,
+    "researcher.passages": debates.choose_passages,
+    "researcher.weigh": debates.weigh_evidence,
+    "researcher.enough": debates.check_sufficiency,
+    "judge.evidence": debates.conclude_research,
+    "classifier.words": debates.answer_in_words,
     "view.answer": debates.answer_as_view,
     "view.revision": debates.revise_answer,
     "judge.scores": debates.score_answers,

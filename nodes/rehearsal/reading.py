@@ -14,10 +14,8 @@ from tribunal.models.role import Question
 from tribunal.nodes.rehearsal.lexicon import (
     LEXICON,
     Sign,
-    Words,
+    argue,
     category_of_group,
-    compile_words,
-    context_pattern,
     protected_name,
     terms_of_groups,
 )
@@ -116,7 +114,7 @@ class PostLayout:
             return following
         if before and self.sentence_around(start, 1)[0] <= before.start < first:
             nearby = max(first, start - REACH), min(last, end + REACH)
-            return before if context_pattern("they").search(self.text, *nearby) else None
+            return before if LEXICON.context["they"].search(self.text, *nearby) else None
         return None
 
 
@@ -253,7 +251,7 @@ def reading_of_question(question: Question) -> PostReading:
 def _find_matches(layout: PostLayout) -> Iterator[SignMatch]:
     """Yield everything in a post that fits the lexicon and is said of a group, attacks first, with no excuse yet."""
     for sign in LEXICON.signs:
-        for match in compile_words(sign.words).finditer(layout.text):
+        for match in sign.words.finditer(layout.text):
             mention = layout.group_near(match)
             if mention and not _is_said_of(layout, sign, match, mention):
                 mention = None
@@ -277,76 +275,75 @@ def _find_matches(layout: PostLayout) -> Iterator[SignMatch]:
 
 def _is_said_of(layout: PostLayout, sign: Sign, match: re.Match[str], mention: Mention) -> bool:
     """Return whether a sign is said of the group, and not of a thing that stands beside it."""
-    text, (start, end) = layout.text, match.span()
+    text, (start, end), patterns = layout.text, match.span(), LEXICON.context
     if sign.type != "Direct":
         if not protected_name(layout.policy, mention.key) or (sign.only and mention.key not in sign.only):
             return False
-    elif context_pattern("thing").search(text, max(0, start - REACH), start):
+    elif patterns["thing"].search(text, max(0, start - REACH), start):
         return False
-    if sign.place == "after":
-        return bool(context_pattern("attack_before_name").fullmatch(text, end, mention.start))
+    if sign.place == "near":
+        return True
     if sign.place == "before":
         touches = match.group().casefold().startswith("they") or not text[mention.end : start].strip()
         return mention.end <= start and touches
-    if sign.place == "near":
+    if sign.place == "after" or mention.start >= end:
+        between = "attack_before_name" if sign.place == "after" else "insult_before_name"
+        return bool(patterns[between].fullmatch(text, end, mention.start))
+    if start - mention.end <= REACH and patterns["name_before_insult"].fullmatch(text, mention.end, start):
         return True
-    if mention.start >= end:
-        return bool(context_pattern("insult_before_name").fullmatch(text, end, mention.start))
-    if start - mention.end <= REACH and context_pattern("name_before_insult").fullmatch(text, mention.end, start):
-        return True
-    return bool(context_pattern("they").search(text, max(mention.end, start - REACH), start))
+    return bool(patterns["they"].search(text, max(mention.end, start - REACH), start))
 
 
 def _counts_alone(layout: PostLayout, sign: Sign, match: re.Match[str]) -> bool:
     """Return whether a sign counts though no group is named."""
     first, last = layout.sentence_around(match.start())
     nearby = max(first, match.start() - AROUND), min(last, match.end() + AROUND)
-    return sign.alone is not None and (not sign.near or bool(compile_words(sign.near).search(layout.text, *nearby)))
+    return sign.alone is not None and (sign.near is None or bool(sign.near.search(layout.text, *nearby)))
 
 
 def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
     """Return the first reason in a post not to hold an attack against its author, in the order of the lexicon."""
     if not protected_name(layout.policy, match.key):
         return Excuse("unprotected", match.term or shorten_quote(match.matched))
-    text, mention, rules = layout.text, match.mention, LEXICON.excuses
+    text, mention, rules, patterns = layout.text, match.mention, LEXICON.excuses, LEXICON.context
     earliest, latest = layout.sentence_around(match.start, 1)
     first, last = max(earliest, match.start - AROUND), min(latest, match.end + AROUND)
     own_first, own_last = layout.sentence_around(match.at)
     own_first, own_last = max(own_first, first), min(own_last, last)
 
-    def own_voice(words: Words, start: int = first, end: int = last) -> str:
+    def own_voice(words: re.Pattern[str], start: int = first, end: int = last) -> str:
         """Return the first such words that the author says: not quoted, outside the attack, with no "not" before."""
-        for each in compile_words(words).finditer(text, start, end):
+        for each in words.finditer(text, start, end):
             overlaps = each.start() < match.end and match.start < each.end()
             before = text[max(start, each.start() - 24) : each.start()]
-            if not overlaps and not context_pattern("not_so").search(before) and not layout.is_quoted(each.start()):
+            if not overlaps and not patterns["not_so"].search(before) and not layout.is_quoted(each.start()):
                 return shorten_quote(each.group())
         return ""
 
     # The last words before the attack, in its clause; and its own where a "not" among them denies it.
-    clause_words = context_pattern("clause_end").split(text[own_first : match.at])[-1].split()[-NEGATION_REACH:]
+    clause_words = patterns["clause_end"].split(text[own_first : match.at])[-1].split()[-NEGATION_REACH:]
     clause = " ".join([*clause_words, match.matched if match.sign.deniable else ""])
-    negation = compile_words(rules["denied"].words).search(clause)
-    if negation and not context_pattern("why_not").search(clause):
+    negation = rules["denied"].words.search(clause)
+    if negation and not patterns["why_not"].search(clause):
         return Excuse("denied", negation.group())
     if mention and (self_reference := _find_self_reference(layout, mention, first, last)):
         return Excuse("self", self_reference)
     quoted = layout.is_quoted(match.at)
     agrees = own_voice(LEXICON.agreement.words)
     if not agrees:
-        for about in compile_words(LEXICON.spoken_of.words).finditer(text, own_first, last):
+        for about in LEXICON.spoken_of.words.finditer(text, own_first, last):
             if any(about.start() <= place < about.end() for place in (match.start, match.at)):
                 return Excuse("condemned", shorten_quote(about.group()))
         if judgement := own_voice(rules["condemned"].words):
             return Excuse("condemned", judgement)
         if report := own_voice(rules["reported"].words, end=last if quoted else match.start):
             return Excuse("reported", report)
-    if satire := compile_words(rules["satire"].words).search(text):
+    if satire := rules["satire"].words.search(text):
         return Excuse("satire", satire.group())
     if quoted and not agrees and layout.has_own_words():
         return Excuse("quoted", match.matched)
     if mention and mention.one:
-        one = context_pattern("one_of_them").search(text, max(0, mention.start - 40), mention.start)
+        one = patterns["one_of_them"].search(text, max(0, mention.start - 40), mention.start)
         # "That filthy …" insults by the group's name; "that woman from the bank is …" doesn't.
         by_name = match.type == "Direct" and 0 <= mention.start - match.at - len(match.matched) <= 1
         if one and not by_name:
@@ -366,7 +363,7 @@ def _find_self_reference(layout: PostLayout, mention: Mention, first: int, last:
         if mixed and len(first_words) > 1:
             continue
         before = layout.text[max(0, other.start - 40) : other.start]
-        if me := context_pattern("we").search(before) or (other.one and context_pattern("as_one").search(before)):
+        if me := LEXICON.context["we"].search(before) or (other.one and LEXICON.context["as_one"].search(before)):
             return shorten_quote(me.group() + other.term)
     return ""
 
@@ -376,12 +373,10 @@ def decide_alone(question: Question) -> JSON:
     reading, policy, scheme = reading_of_question(question), question.policy, question.scheme
     if match := reading.gravest:
         category = category_of_group(policy, scheme, match.key)
-        facts = {"words": match.words, "charge": match.charge, "category": category}
-        return fill_decision(category, LEXICON.arguments["found"].format(**facts))
+        return fill_decision(category, argue("found", words=match.words, charge=match.charge, category=category))
     why = NOTHING_FOUND
     if first := next(iter(reading.found), None):
-        faint = LEXICON.arguments["faint"].format(words=first.words)
-        why = first.excuse.plea if first.excuse else faint
+        why = first.excuse.plea if first.excuse else argue("faint", words=first.words)
     return fill_decision(policy.categories(scheme)[0].name, why)
 
 

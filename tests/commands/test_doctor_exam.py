@@ -9,7 +9,7 @@ from typing import Any
 from tests.commands.test_judge import run
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.calls import UNFIT_MODEL
-from tribunal.nodes.peers.exam import EXAM_POSTS
+from tribunal.nodes.peers.single_call import EXAM_POSTS
 
 SLOTS = {"total_slots": 2, "default_generation_settings": {"n_ctx": 4096}}
 FAILED = "tells hate apart 5 of 10, quotes the post 10 of 10, right form 10 of 10"

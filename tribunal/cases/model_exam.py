@@ -13,7 +13,7 @@ from tribunal.errors import BadInput, CallFailed, ModelError
 from tribunal.models.ask import ask
 from tribunal.models.exam_results import POSTS, ExamResult, exam_address
 from tribunal.models.registry import current_registry, model_names, provider_of
-from tribunal.nodes.peers.exam import EXAM_POSTS, EXAMINED, ExamForm
+from tribunal.nodes.peers.single_call import EXAM_POSTS, EXAMINED, ExamForm
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Post

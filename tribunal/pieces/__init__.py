@@ -30,13 +30,12 @@ from tribunal.models.role import OwnRequest, Role
 from tribunal.nodes.agents import agent
 from tribunal.nodes.arcade.gatekeeper import scan_post as scan
 from tribunal.nodes.arcade.judge import judge_debate as court_judge
-from tribunal.nodes.court.precedents import find_precedents
+from tribunal.nodes.court.case import find_precedents
 from tribunal.nodes.forms import decision_form
 from tribunal.nodes.intake import receive, received_by
 from tribunal.nodes.state import Case, PostInput, Ruling
-from tribunal.pieces.outcomes import refusal, verdict
 from tribunal.pieces.retrieved import evidence_from
-from tribunal.pieces.seats import SeatNode, seat
+from tribunal.pieces.seats import SeatNode, refusal, seat, verdict
 from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import Evidence, EvidenceStance, Post, Precedent, Step, Turn

@@ -1,4 +1,4 @@
-"""An agent of one's own in the court: a node that asks through the one door, as ours do."""
+"""An agent of one's own in the court, asked as ours are, and how it ends a case: by a verdict or a refusal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel
 
+from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, ModelError
 from tribunal.graphs.contracts import FAILED, piece
@@ -21,12 +22,15 @@ from tribunal.nodes.agents import agent
 from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Maker, Mend, same_form
-from tribunal.nodes.state import cues_in, transcript_of, write_turn
+from tribunal.nodes.state import CaseState, cues_in, log_of_fault, transcript_of, write_turn
+from tribunal.nodes.verdict import announce_outcome, deliver
 from tribunal.prompts.marks import Entry, Material, entries, listing, quote
+from tribunal.prompts.policy import policy_of
 from tribunal.prompts.sets import prompts_of_case
 from tribunal.prompts.variables import FILLED_IN
-from tribunal.schema import JSON, Turn
+from tribunal.schema import JSON, Refusal, Step, Track
 from tribunal.systems import register_seats, resource
+from tribunal.text import one_line, suggest_name
 
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")
@@ -105,10 +109,9 @@ def seat(
             if required:
                 raise
             # Seats of one step may all fall silent: nothing is written here that only one of them may write.
-            warnings = [*fault.warnings, f"{name} gave no answer, and the case went on without it: {fault}"]
-            return {"calls": list(fault.calls), "warnings": warnings}
+            return log_of_fault(fault, f"{name} gave no answer, and the case went on without it: {fault}")
         if write is None:
-            return write_turn(_turn(name, answer.value, state), answer, runtime)
+            return _write_answer(name, answer, state, runtime)
         return await _apply_write(write, answer, state)
 
     speak.__name__ = name.replace(":", "_")
@@ -211,13 +214,100 @@ def _citation_mender(name: str, shows: Sequence[str], state: Any) -> Mend[Any] |
     return mend
 
 
-def _turn(name: str, answer: BaseModel, state: Any) -> Turn:
-    """Return what a seat said as a turn of the transcript."""
+def _write_answer(name: str, answer: Answer[Any], state: Any, runtime: Runtime[Context]) -> JSON:
+    """Write what a seat said as a turn of the transcript."""
     number = 1 + sum(turn["seat"] == name for turn in state.get("transcript", ()))
-    fields = answer.model_dump(mode="json", exclude_none=True)
+    fields = answer.value.model_dump(mode="json", exclude_none=True)
     text = "; ".join(f"{field}: {_in_words(value)}" for field, value in fields.items())
-    return Turn(id=f"{name}/{number}", seat=name, stage="answer", round=number, text=text)
+    return write_turn(answer, runtime, name, "answer", number, text=text)
 
 
 def _in_words(value: Any) -> str:
     return ", ".join(map(_in_words, value)) if isinstance(value, list) else str(value)
+
+
+# The end of a case
+
+
+async def verdict(
+    state: CaseState,
+    category: str,
+    explanation: str,
+    *,
+    confidence: float | None = None,
+    uncertain: bool = False,
+    tie: bool = False,
+    track: Track | None = None,
+    steps: Sequence[Step] = (),
+) -> JSON:
+    """Return the update of the state that ends a case with a verdict.
+
+    The label, and whether it is hateful, follow from the category by the policy in force.
+
+    Args:
+        state: the case.
+        category: a category of the policy, by its name, in the scheme in force.
+        explanation: why, for the person who posted.
+        confidence: how sure the judge is, from 0 to 1, where it says so.
+        uncertain: whether a person should look at it in any case. It is uncertain as well where the confidence isn't
+            enough by the threshold in force.
+        tie: whether it is a vote in which no side had more than half.
+        track: by which track the case came here, as `Verdict.track`.
+        steps: the steps of a rationale on evidence.
+
+    Raises:
+        BadInput: the policy has no such category, the confidence is none, or there is no explanation.
+    """
+    runtime = _runtime_here()
+    policy, scheme = await policy_of(state, runtime), context_of(state, runtime).scheme
+    names = [each.name for each in policy.categories(scheme)]
+    if category not in names:
+        near = suggest_name(str(category), names)
+        raise BadInput(
+            f"category: {one_line(str(category))[:80]!r}: the policy {policy.name} has none of this name in the scheme "
+            f"{scheme}; {near or 'its categories are ' + ', '.join(names)}"
+        )
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise BadInput(f"confidence: {confidence}: is none; give a number from 0 to 1, or leave it out")
+    if not explanation.strip():
+        raise BadInput("explanation: is empty; say why, for the person who posted")
+    label = policy.label(scheme, category)
+    how: JSON = {"confidence": confidence, "uncertain": uncertain or None, "tie": tie, "track": track}
+    return await deliver(label, scheme, explanation, state, runtime, by_policy=True, steps=tuple(steps), **how)
+
+
+def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str = "own") -> JSON:
+    """Return the update of the state that ends a case with a refusal: a model declined, and nothing was decided.
+
+    A refusal by a provider ends the case by itself. This one is for a judge that reads a refusal out of an answer.
+
+    Args:
+        state: the case.
+        explanation: what was declined, and in which words.
+        seat: who declined.
+        form: how the refusal was recognised, in one word.
+
+    Raises:
+        BadInput: there is no explanation.
+    """
+    if not explanation.strip():
+        raise BadInput("explanation: is empty; say what was declined")
+    runtime, calls = _runtime_here(), state.get("calls", ())
+    asked: JSON = next((call for call in reversed(calls) if call["seat"] == seat), {})
+    outcome = Refusal(
+        seat=seat,
+        role=asked.get("role", seat),
+        model=asked.get("model", ""),
+        form=form,
+        explanation=explanation,
+        rehearsed=was_rehearsed(calls, state.get("warnings", ())),
+    ).dump()
+    return announce_outcome(state, outcome, runtime)
+
+
+def _runtime_here() -> Runtime[Context]:
+    """Return the runtime of the run that this is called in; outside of one, a runtime that nobody listens to."""
+    try:
+        return get_runtime(Context)
+    except RuntimeError:
+        return Runtime()

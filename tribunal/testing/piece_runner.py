@@ -8,35 +8,17 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
-from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from tribunal.calls import Call
 from tribunal.context import Context, context_from
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, WrongState
 from tribunal.graphs.contracts import LOG, Contract, WrongComposition, contract_of
+from tribunal.nodes.channels import read_as
 from tribunal.nodes.intake import receive
-from tribunal.nodes.state import Case, PostInput
-from tribunal.schema import JSON, Cue, Evidence, Opinion, Outcome, Post, Precedent, Review, Saving, Trial, Turn
-from tribunal.validation import describe_validation_error
+from tribunal.nodes.state import Case, PostInput, channel_forms
+from tribunal.schema import JSON
 
 _CHANNELS = tuple(StateGraph(Case).channels)
-# What the court reads a channel as.
-_READ: dict[str, TypeAdapter[Any]] = {
-    "post": TypeAdapter(Post),
-    "transcript": TypeAdapter(list[Turn]),
-    "cues": TypeAdapter(list[Cue] | None),
-    "evidence": TypeAdapter(list[Evidence]),
-    "opinions": TypeAdapter(list[Opinion]),
-    "precedents": TypeAdapter(list[Precedent]),
-    "calls": TypeAdapter(list[Call]),
-    "saved": TypeAdapter(list[Saving]),
-    "trials": TypeAdapter(list[Trial]),
-    "outcome": TypeAdapter(Outcome | None),
-    "review": TypeAdapter(Review | None),
-    "question": TypeAdapter(str | None),
-    "warnings": TypeAdapter(list[str]),
-}
 
 
 async def run_alone(piece: Any, states: Sequence[Mapping[str, Any]], settings: JSON) -> list[JSON]:
@@ -99,10 +81,10 @@ def _check_read(name: str, channel: str, value: Any) -> None:
     """
     try:
         json.dumps(value)
-        if channel in _READ:
-            _READ[channel].validate_python(value)
-    except (TypeError, ValueError) as error:
-        why = describe_validation_error(error) if isinstance(error, ValidationError) else str(error)
+        if channel in channel_forms():
+            read_as(channel_forms()[channel], channel, value)
+    except (TypeError, ValueError, WrongState) as error:
+        why = str(error).removeprefix(f"{channel}.")
         raise WrongComposition(
             f"{name}: wrote the channel {channel!r} as the court can't read it: {why}", channel
         ) from error
