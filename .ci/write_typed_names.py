@@ -19,11 +19,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel
 
-from tribunal.calls import Call
 from tribunal.context import Context
+from tribunal.core.calls import Call
 from tribunal.exhibit import Box
-from tribunal.model_objects import FIELDS
 from tribunal.nodes.state import Case
+from tribunal.process.model_objects import FIELDS
 from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
 from tribunal.settings import SETTINGS
 

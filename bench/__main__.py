@@ -19,7 +19,7 @@ from bench.perspectives import perspectives
 from bench.runs import runs
 from bench.service_cost import service_cost
 from bench.workers import workers
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 _ALL = (calls, runs, workers, memory, image, perspectives, service_cost, desk_keys, coverage)
 BENCHMARKS = {each.__name__: each for each in _ALL}

@@ -12,8 +12,8 @@ from bench.machine import peak
 from bench.scripts import court
 from bench.server import server
 from bench.table import table
-from tribunal.loops import run_many
-from tribunal.terminal import say
+from tribunal.process.loops import run_many
+from tribunal.process.terminal import say
 
 TRACKS = ("deep", "fast", "none", "deep")
 IN_FLIGHT = (1, 16, 64, 256)
@@ -62,8 +62,8 @@ async def run(
     image: str | None = None,
 ) -> Measured:
     """Send so many posts through `arcade`, at most `in_flight` at once, in order."""
-    from tribunal.cases.session import judge_post
     from tribunal.context import context_from
+    from tribunal.docket.session import judge_post
 
     context = context_from({"model": "openai:scripted"})
     waiting = posts(number)

@@ -12,7 +12,7 @@ from tribunal.eval.measures import calibration
 from tribunal.eval.measures.comparison import ComparedSide, measure_differences
 from tribunal.eval.measures.rates import rate_interval
 from tribunal.eval.measures.scores import measures_of_tables, score_intervals_of
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Floats, Ints

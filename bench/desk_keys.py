@@ -16,8 +16,8 @@ import httpx
 
 from bench.service import replica
 from bench.table import table
-from tribunal.calls import REHEARSAL
-from tribunal.terminal import say
+from tribunal.core.calls import REHEARSAL
+from tribunal.process.terminal import say
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

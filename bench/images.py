@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from bench.arcade import measure
 from bench.table import table
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 
 def image(quick: bool) -> None:

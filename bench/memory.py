@@ -7,7 +7,7 @@ from typing import Any
 from bench.arcade import Measured, measure
 from bench.machine import in_a_process
 from bench.table import table
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 
 def memory(quick: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.machine import in_a_process, peak, resident
 from bench.table import table
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 
 def perspectives(quick: bool) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 
 async def _serve() -> None:

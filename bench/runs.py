@@ -15,8 +15,8 @@ from bench.machine import in_a_process, resident
 from bench.scripts import court
 from bench.server import server
 from bench.table import table
-from tribunal.loops import run_many
-from tribunal.terminal import say
+from tribunal.process.loops import run_many
+from tribunal.process.terminal import say
 
 HVLI_TEST = 1178  # posts
 

@@ -35,9 +35,9 @@ class Replica:
 
 def by_graph(settings: Mapping[str, str] = MappingProxyType(SETTINGS)) -> Decider:
     """Return what opens a decider that runs the graph here, without the service."""
-    from tribunal.cases.graph_run import run_graph
-    from tribunal.cases.records import graph_input
     from tribunal.context import context_from
+    from tribunal.docket.graph_run import run_graph
+    from tribunal.docket.records import graph_input
     from tribunal.graphs import graph
 
     compiled = graph("arcade")

@@ -24,8 +24,8 @@ from bench.scripts import court
 from bench.server import server
 from bench.service import SETTINGS, by_graph, over_http, p95, replica
 from bench.table import table
-from tribunal.loops import run_many
-from tribunal.terminal import say
+from tribunal.process.loops import run_many
+from tribunal.process.terminal import say
 
 _DISMISSED = "[[track=none]] Good morning!"
 _IN_FLIGHT = 64

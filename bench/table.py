@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

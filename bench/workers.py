@@ -15,8 +15,8 @@ from bench.machine import in_a_process
 from bench.scripts import court
 from bench.server import server
 from bench.table import table
-from tribunal.loops import run_many
-from tribunal.terminal import say
+from tribunal.process.loops import run_many
+from tribunal.process.terminal import say
 
 LATENCY = 0.2  # seconds a call
 POSTS = 1_536  # 24 waves of 64, and six of 256: about 8,400 calls, each a few milliseconds of one processor

@@ -11,7 +11,7 @@ from typing import Annotated
 from typer import Exit, Option, Typer
 
 from tribunal.commands.command_group import Command, on_demand
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 _SECTIONED, _OF_A_RUN = "command_group:Sectioned", "run_options:EPILOG"
 # By the groups of --help, in its order.

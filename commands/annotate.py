@@ -9,13 +9,12 @@ from typer import Argument, Option, Typer
 
 from tribunal.commands import shared_options as shared
 from tribunal.commands.command_group import Sectioned
-from tribunal.commands.completing import policy_names
-from tribunal.commands.errors import report_write_errors
-from tribunal.commands.printing import print_template
+from tribunal.commands.printing import print_template, report_write_errors
 from tribunal.commands.run_options import EPILOG, print_warning, with_posts
+from tribunal.commands.shared_options import policy_names
 from tribunal.errors import BadInput
+from tribunal.process.terminal import say_json
 from tribunal.shared_settings import Scheme
-from tribunal.terminal import say_json
 
 app = Typer(no_args_is_help=True, help="Have people label posts in Label Studio, as for H-VLI, and make a data set.")
 _SHOWN = 20  # posts that are named; --json names all
@@ -56,8 +55,8 @@ def export(
     posts: dict[str, Any],
 ) -> None:
     """Write the posts as tasks for Label Studio: people label text, image, and both together."""
-    from tribunal.eval.annotation.exporting import AnnotationRequest, export_tasks
-    from tribunal.exports.label_studio import LOCAL_FILES
+    from tribunal.eval.annotation.exchange import AnnotationRequest, export_tasks
+    from tribunal.review.label_studio import LOCAL_FILES
 
     if inline_images and image_prefix is not None:
         raise BadInput("image_prefix: stands before the name of a copy; leave --inline-images out, or it")
@@ -104,7 +103,7 @@ def write_second_stage(
     as_json: shared.AsJson = False,
 ) -> None:
     """Write tasks for the posts that a further person should look at, with what the first annotators chose."""
-    from tribunal.eval.annotation.importing import import_labels, write_second_stage
+    from tribunal.eval.annotation.exchange import import_labels, write_second_stage
 
     taken = import_labels(exports, tasks)
     with report_write_errors(out):
@@ -135,7 +134,7 @@ def import_annotations(
     """Import what annotators chose: consensus, agreement, gold labels, patterns, and the data set."""
     from tribunal.commands.review import export_format
     from tribunal.eval.annotation.consensus import LACKS
-    from tribunal.eval.annotation.importing import import_labels, summarize_labels, write_dataset
+    from tribunal.eval.annotation.exchange import import_labels, summarize_labels, write_dataset
 
     form = None if out is None else export_format(None, out)
     levels = [each.strip() for each in keep.split(",") if each.strip()]

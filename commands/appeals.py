@@ -11,11 +11,11 @@ from tribunal.commands.database import run_in_store
 from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import AsJson, Clauses, Database
 from tribunal.errors import BadInput
-from tribunal.terminal import say, say_json
+from tribunal.process.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from tribunal.review.appeals import Appeals
     from tribunal.schema import JSON
-    from tribunal.service.replica.appeals import Appeals
 
 _STATUS = ("waiting", "trying", "tried", "decided")
 _PAGE = 200  # appeals that are read at a time
@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 
 def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Result]]) -> Result:
     """Run `work` on the appeals of a database, and return its result."""
-    from tribunal.cases.outbox import Outbox
-    from tribunal.service.replica.appeals import Appeals
+    from tribunal.docket.outbox import Outbox
+    from tribunal.review.appeals import Appeals
 
     # Nobody appeals from here, so the number of days in which one may doesn't matter.
     return run_in_store(database, lambda store: work(Appeals(store, Outbox(store), 0.0)))

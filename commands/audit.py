@@ -11,13 +11,13 @@ from typer import Exit, Option, Typer
 from tribunal.commands.database import epoch_seconds, run_in_store
 from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import DATES, Database, JsonLines
+from tribunal.core.text import count_noun
+from tribunal.core.times import format_date
 from tribunal.errors import BadInput
-from tribunal.terminal import say, say_json
-from tribunal.text import count_noun
-from tribunal.times import format_date
+from tribunal.process.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.cases.record_audit import RecordTally
+    from tribunal.review.audit import RecordTally
     from tribunal.schema import JSON
     from tribunal.store.engine import Store
 
@@ -40,7 +40,7 @@ def verify_log(
     Exit status 1: an entry is wrong, or a case, head or result isn't as the log tells. Of a run's results,
     those kept as cases (--keep) are compared.
     """
-    from tribunal.cases.record_audit import check_records, check_results
+    from tribunal.review.audit import check_records, check_results
     from tribunal.store import audit as audit_log
 
     kept = head.strip().lower() if head is not None else None

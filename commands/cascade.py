@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option, Typer
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import print_warning, read_price_table
 from tribunal.commands.shared_options import AsJson, Cluster, RunPrices
-from tribunal.terminal import print_table, say_json
+from tribunal.process.terminal import print_table, say_json
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -78,10 +78,9 @@ def plan_cascade(
     Half of the posts choose the plan, the other half shows that it holds the promise. Each plan on the same results
     is counted beside them, and tested more strictly. Ends with status 1 where no plan is shown to hold it.
     """
-    from tribunal.eval.cascade.plan import CascadePromise
-    from tribunal.eval.cascade.report import plan_cascade
-    from tribunal.eval.cascade.stages import read_stages
-    from tribunal.threshold import counted_as
+    from tribunal.eval.cascade.report import CascadePromise, plan_cascade
+    from tribunal.eval.cascade.search import read_stages
+    from tribunal.nodes.threshold import counted_as
 
     promise = CascadePromise(agreement, level, of.value, person_accuracy, cost_person, one_threshold)
     table = read_price_table(prices)

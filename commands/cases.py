@@ -20,18 +20,17 @@ from tribunal.commands.database import (
     run_in_store,
     with_contents,
 )
-from tribunal.commands.errors import report_write_errors
-from tribunal.commands.printing import print_template
+from tribunal.commands.printing import print_template, report_write_errors
 from tribunal.commands.review import export_format
 from tribunal.commands.shared_options import DATES, AsJson, Database, Yes
+from tribunal.core.text import count_noun
+from tribunal.core.times import format_date
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, say_json
-from tribunal.text import count_noun
-from tribunal.times import format_date
+from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.cases.docket import Docket
-    from tribunal.cases.erasure import ErasureRequest, ErasureResult
+    from tribunal.docket.docket import Docket
+    from tribunal.docket.erasure import ErasureRequest, ErasureResult
     from tribunal.store.engine import Store
 
 app = Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
@@ -58,7 +57,7 @@ def list_(
     contents: dict[str, Any],
 ) -> None:
     """List kept cases, the newest first. No post is shown."""
-    from tribunal.cases.case_search import CaseFilter, find_cases
+    from tribunal.docket.case_search import CaseFilter, find_cases
     from tribunal.store.tables import cases
 
     wanted = filter_from_options(
@@ -101,10 +100,10 @@ def retry(
     With --release: take a running case from its process. A case of the service goes back to the queue; resume any
     other with tribunal review resume.
     """
-    from tribunal.cases.retries import retry_case
+    from tribunal.docket.holds import retry_case
 
     if release:
-        from tribunal.cases.leases import release_lease
+        from tribunal.docket.leases import release_lease
         from tribunal.store.audit import Who
 
         by = Who(who="operator", name=login_name())
@@ -132,10 +131,10 @@ def show(
     database: Database = None,
 ) -> None:
     """Show a kept case: the post, the debate, the outcome, and the hashes of policy, prompts and protocol."""
-    from tribunal.cases.case_search import load_case
+    from tribunal.docket.case_search import load_case
 
     if text:
-        from tribunal.cases.record_rows import text_of
+        from tribunal.docket.record_rows import text_of
 
         stored_text = run_in_store(database, lambda store: text_of(store, case_id))
         if stored_text is None:
@@ -189,8 +188,7 @@ def export(
     Only --posts and --records add words of posts; only a record names reviewers.
     """
     require_service()
-    from tribunal.exports.case_tables import export_cases
-    from tribunal.exports.finished_cases import log_export
+    from tribunal.review.case_tables import export_cases, log_export
 
     kind, begin, end = export_format(form, out), epoch_seconds(since), epoch_seconds(until)
 
@@ -221,8 +219,8 @@ def forget(
     database: Database = None,
 ) -> None:
     """Erase the words and images of cases. What was decided stays, and so does the audit log."""
-    from tribunal.cases.erasure import ErasureRequest, count_erasable
-    from tribunal.times import seconds_of
+    from tribunal.core.times import seconds_of
+    from tribunal.docket.erasure import ErasureRequest, count_erasable
 
     if sum(each is not None for each in (post, case, older_than)) != 1:
         raise BadInput("forget: give one of --post, --case and --older-than")
@@ -256,8 +254,8 @@ def forget(
 
 async def _erase(docket: Docket, chosen: ErasureRequest) -> tuple[ErasureResult, bool]:
     """Erase them; return also whether the disk holds nothing of them any more."""
-    from tribunal.cases.erasure import erase_words, remove_images, wipe_file
-    from tribunal.exports.finished_cases import forget_erased_precedents
+    from tribunal.docket.erasure import erase_words, remove_images, wipe_file
+    from tribunal.review.case_tables import forget_erased_precedents
     from tribunal.store.audit import Who
 
     store = docket.store

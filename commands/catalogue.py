@@ -7,10 +7,10 @@ from typing import Annotated
 
 from typer import Argument, Option, Typer
 
-from tribunal.commands.completing import graph_names
 from tribunal.commands.options import flag_of_setting
+from tribunal.commands.shared_options import graph_names
+from tribunal.process.terminal import print_table, say
 from tribunal.shared_settings import Scheme
-from tribunal.terminal import print_table, say
 
 
 def graphs(
@@ -83,7 +83,7 @@ def import_prompts(
     scheme: Annotated[Scheme, Option(help="Of h-vli: its prompts for the categories, or for two labels.")] = "fine",
 ) -> None:
     """Make a prompt set from the prompts of a published repository, read from your clone. No code of it is run."""
-    from tribunal.prompts.published import import_prompts as make_set
+    from tribunal.prompts.published_sets import import_prompts as make_set
 
     target = to or Path(f"{source}-prompts")
     made = make_set(source, clone, target, scheme)

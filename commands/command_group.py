@@ -13,11 +13,11 @@ from typer import Exit, Typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from tribunal.commands.errors import report_errors
+from tribunal.commands.printing import report_errors
+from tribunal.core.text import make_visible, nearest_names, one_line
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.shared_settings import RENAMED
-from tribunal.text import make_visible, nearest_names, one_line
 
 
 class RootGroup(TyperGroup):
@@ -214,7 +214,7 @@ def _tell_damaged_rows(callback: Any) -> Any:
     @wraps(callback)
     def run(**given: Any) -> Any:
         from tribunal.store.engine import shown_address
-        from tribunal.store.problems import database_problems
+        from tribunal.store.table_versions import database_problems
 
         with database_problems(shown_address(given.get("database")), "what is kept there"):
             try:

@@ -9,11 +9,9 @@ from typer import Argument, Option
 from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.completing import dataset_names, graph_names
 from tribunal.commands.database import run_in_store
-from tribunal.commands.errors import ask_to_go_on
 from tribunal.commands.options import parse_pairs, parse_settings
-from tribunal.commands.printing import format_p_value, format_share, print_template
+from tribunal.commands.printing import ask_to_go_on, format_p_value, format_share, print_template
 from tribunal.commands.run_options import (
     end_comparison,
     parse_data,
@@ -23,8 +21,9 @@ from tribunal.commands.run_options import (
     with_engine,
     with_posts,
 )
+from tribunal.commands.shared_options import dataset_names, graph_names
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, say_json
+from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.compare.moderation_log import Decision

@@ -13,11 +13,11 @@ from typer import Option
 
 from tribunal.commands.options import extend_options
 from tribunal.errors import BadInput
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 if TYPE_CHECKING:
-    from tribunal.cases.case_search import ContentFilter
-    from tribunal.cases.docket import Docket
+    from tribunal.docket.case_search import ContentFilter
+    from tribunal.docket.docket import Docket
     from tribunal.schema import Record
     from tribunal.store.engine import Store
 
@@ -80,7 +80,7 @@ def run_in_store(database: str | None, work: Callable[[Store], Awaitable[Result]
 
     async def do_work() -> Result:
         from tribunal.store.engine import Store
-        from tribunal.store.problems import database_problems
+        from tribunal.store.table_versions import database_problems
 
         store = await Store.open(database)
         try:
@@ -96,8 +96,8 @@ def run_in_docket(database: str | None, work: Callable[[Docket], Awaitable[Resul
     """Run `work` on the docket of the database, and return what it gives."""
 
     async def do_work() -> Result:
-        from tribunal.cases.docket import docket_here
-        from tribunal.store.problems import database_problems
+        from tribunal.docket.docket import docket_here
+        from tribunal.store.table_versions import database_problems
 
         docket = await docket_here(database)
         with database_problems(docket.store.address, "what is kept there"):

@@ -15,18 +15,18 @@ from typer import Exit, Option
 from tribunal.commands.options import parse_settings
 from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import AsJson
+from tribunal.core.text import count_noun, parse_json, scrub
 from tribunal.errors import BadInput
-from tribunal.terminal import say_json, screen
-from tribunal.text import count_noun, parse_json, scrub
+from tribunal.process.terminal import say_json, screen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tribunal.cases.model_exam import Exam
     from tribunal.context import Context
     from tribunal.models.exam_results import ExamResult
     from tribunal.models.providers import ModelName
-    from tribunal.models.server_slots import ServerSlots
+    from tribunal.models.server_wait import ServerSlots
+    from tribunal.review.model_exam import Exam
     from tribunal.schema import JSON
 
 _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗", "red")}
@@ -104,7 +104,7 @@ async def _run_checks(
 ) -> tuple[list[Check], list[TakenExam]]:
     """Check everything, and examine the models in force if there are settings for it."""
     from tribunal import plugins
-    from tribunal.calls import REHEARSAL
+    from tribunal.core.calls import REHEARSAL
     from tribunal.environment import data_folder, environment
     from tribunal.models.registry import PROVIDERS
 
@@ -139,9 +139,9 @@ def _check_models_in_force(
         held: the settings outside a run.
         found: the providers, by name.
     """
-    from tribunal.calls import REHEARSAL
+    from tribunal.core.calls import REHEARSAL
+    from tribunal.models.exam_results import is_same_model
     from tribunal.models.registry import resolve_models
-    from tribunal.models.served_name import is_same_model
 
     where, named = ("model", given) if given else ("TRIBUNAL_MODEL", held.get("TRIBUNAL_MODEL"))
 
@@ -201,7 +201,7 @@ async def _examine_models(
 
 
 def _check_exam(result: ExamResult) -> Check:
-    from tribunal.times import format_date
+    from tribunal.core.times import format_date
 
     state = "ok" if result.has_passed else "broken"
     return Check(f"exam of {result.model}", state, f"{result.in_words}; {format_date(result.at)}", in_force=True)
@@ -315,13 +315,13 @@ async def take_exam(model: str, settings: dict[str, Any], environment: Mapping[s
     Raises:
         BadInput, ModelError: as `examine_model`.
     """
-    from tribunal.calls import REHEARSAL
-    from tribunal.cases.model_exam import ABOUT_TOKENS, examine_model
     from tribunal.context import context_from
+    from tribunal.core.calls import REHEARSAL
     from tribunal.environment import data_folder
     from tribunal.models.exam_results import POSTS, keep_exam_results
     from tribunal.models.registry import model_names, provider_of
-    from tribunal.models.server_slots import read_server_slots
+    from tribunal.models.server_wait import read_server_slots
+    from tribunal.review.model_exam import ABOUT_TOKENS, examine_model
 
     print_template("exam", aside=True, part="cost", model=model, posts=POSTS, tokens=ABOUT_TOKENS)
     exam = await examine_model(model, settings)

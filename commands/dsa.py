@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Exit, Option, Typer
 
 from tribunal.commands.database import epoch_seconds, run_in_store
-from tribunal.commands.errors import report_write_errors
 from tribunal.commands.options import parse_pairs
-from tribunal.commands.printing import print_template
+from tribunal.commands.printing import print_template, report_write_errors
 from tribunal.commands.shared_options import DATES, AsJson, Database, JsonLines, Since, Until
 from tribunal.errors import BadInput
-from tribunal.terminal import say, say_json
+from tribunal.process.terminal import say, say_json
 
 if TYPE_CHECKING:
     from collections import Counter
 
-    from tribunal.exports.dsa.register import Register
-    from tribunal.exports.dsa.statements import StatementsMade
+    from tribunal.review.register import Register
+    from tribunal.review.statements import StatementsMade
     from tribunal.schema import JSON
     from tribunal.store.engine import Store
 
@@ -44,7 +43,7 @@ TOKEN = "TRIBUNAL_DSA_TOKEN"  # noqa: S105  # where it is read from
 
 def _print_example_mapping(asked: bool) -> None:
     if asked:
-        from tribunal.notices.mapping import example_mapping
+        from tribunal.explanations.notices import example_mapping
 
         say(example_mapping().rstrip(), lines=True)
         raise Exit
@@ -90,9 +89,9 @@ def write_statements(
 
     It holds no words of the post, no reviewer, and only an opaque id. An unknown field is refused.
     """
-    from tribunal.exports.dsa.register import send_statements
-    from tribunal.exports.dsa.statements import StatementRequest, make_statements
-    from tribunal.notices.mapping import read_mapping
+    from tribunal.explanations.notices import read_mapping
+    from tribunal.review.register import send_statements
+    from tribunal.review.statements import StatementRequest, make_statements
 
     fields = read_mapping(mapping, _fields_of_options(visibility, field))
     wanted = StatementRequest(fields, epoch_seconds(since), epoch_seconds(until), explanations)
@@ -111,7 +110,7 @@ def write_statements(
 @app.command("send")
 def send_(to: To = None, attempts: Attempts = 6, as_json: AsJson = False, database: Database = None) -> None:
     """Send the statements that were not sent yet. Exit status 1: the register refused one."""
-    from tribunal.exports.dsa.register import send_statements
+    from tribunal.review.register import send_statements
 
     register = _open_register(to, attempts)
     _end_with(None, run_in_store(database, lambda store: send_statements(store, register)), as_json=as_json)
@@ -129,7 +128,7 @@ def list_(
     """List the statements: id, case, status, place, and the error if it was refused."""
     from sqlalchemy import select
 
-    from tribunal.exports.finished_cases import iso_time
+    from tribunal.review.case_tables import iso_time
     from tribunal.store.tables import statements as table
 
     query = select(table).order_by(table.c.created, table.c.file, table.c.place)
@@ -153,7 +152,7 @@ def list_(
 
 def _fields_of_options(visibility: list[str] | None, field: list[str] | None) -> dict[str, Any]:
     """Return what options say, by field. A value that is a list in TOML is one here."""
-    from tribunal.text import parse_toml
+    from tribunal.core.text import parse_toml
 
     given: dict[str, Any] = {}
     for name, value in parse_pairs(field, "field", "NAME=VALUE").items():
@@ -169,7 +168,7 @@ def _fields_of_options(visibility: list[str] | None, field: list[str] | None) ->
 
 def _open_register(to: str | None, attempts: int) -> Register:
     from tribunal.environment import setting
-    from tribunal.exports.dsa.register import Register
+    from tribunal.review.register import Register
 
     if to is None:
         raise BadInput("to: where to send is missing; give --to URL, first that of the register's sandbox")
@@ -210,7 +209,7 @@ def report_transparency(
     database: Database = None,
 ) -> None:
     """Write the transparency report: decisions, automated share, reversals, times. It quotes no post."""
-    from tribunal.files import write_whole
+    from tribunal.process.files import write_whole
     from tribunal.service.replica.figures import TimeSpan
     from tribunal.service.replica.transparency import FORMATS, render_transparency
     from tribunal.service.replica.transparency import count_transparency as numbers

@@ -9,7 +9,6 @@ from typer import Argument, Option
 from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.completing import dataset_names, graph_names, protocol_names
 from tribunal.commands.options import GRAPH, Graph, parse_pairs, with_settings
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import (
@@ -23,8 +22,9 @@ from tribunal.commands.run_options import (
     with_engine,
     with_posts,
 )
+from tribunal.commands.shared_options import dataset_names, graph_names, protocol_names
 from tribunal.errors import BadInput
-from tribunal.terminal import say, say_json
+from tribunal.process.terminal import say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.batch import BatchOutput
@@ -184,7 +184,7 @@ def batch(
     carried: dict[str, Any],
 ) -> None:
     """Decide every row of a table. The same command goes on where it stopped."""
-    from tribunal.cases.keep_options import keep_options
+    from tribunal.docket.graph_run import keep_options
     from tribunal.eval.batch import batch as run_batch
     from tribunal.eval.batch import find_output
 

@@ -11,8 +11,8 @@ from typer import Argument, Option
 
 from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import AsJson
-from tribunal.terminal import print_table, say_json
-from tribunal.times import format_date
+from tribunal.core.times import format_date
+from tribunal.process.terminal import print_table, say_json
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.archive import Archive, Trail
@@ -76,7 +76,7 @@ async def _read_archive(file: Path | None, read: Callable[[Archive], Awaitable[R
 
 def _trail_values(trail: Trail) -> JSON:
     """Return a trail as its template takes it: turn by turn, its entries laid beside each other."""
-    from tribunal.calls import REHEARSED, was_rehearsed
+    from tribunal.core.calls import REHEARSED, was_rehearsed
 
     verdict = next((each.body for each in reversed(trail.entries_of("decision", "verdict"))), {})
     asked = [call for each in trail.entries_of("reply") for call in each.body.get("calls", [])]

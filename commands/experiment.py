@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from typer import Argument, Option, Typer
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.completing import experiment_names
-from tribunal.commands.errors import ask_to_go_on
 from tribunal.commands.options import extend_options, parse_settings
-from tribunal.commands.printing import print_template
+from tribunal.commands.printing import ask_to_go_on, print_template
 from tribunal.commands.run_options import (
     EPILOG,
     end_run,
@@ -22,9 +20,10 @@ from tribunal.commands.run_options import (
     watch_run,
     with_engine,
 )
+from tribunal.commands.shared_options import experiment_names
 from tribunal.errors import BadInput
-from tribunal.files import write_whole
-from tribunal.terminal import say, say_json
+from tribunal.process.files import write_whole
+from tribunal.process.terminal import say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.experiments.estimate import CallPace, RunEstimate

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tribunal.commands.printing import print_template
-from tribunal.terminal import screen
+from tribunal.process.terminal import screen
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
     from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable
     from tribunal.eval.protocols.protocol import Protocol
+    from tribunal.process.screen import Screen
     from tribunal.runner.prices import Prices
     from tribunal.schema import JSON
-    from tribunal.screen import Screen
 
 _UNBOUND = 10_000  # columns
 Row = tuple[Sequence[str], bool]  # its cells, and whether they are bold

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from tribunal.commands.errors import report_write_errors
+from tribunal.commands.printing import report_write_errors
 from tribunal.commands.run_options import read_price_table
 from tribunal.commands.shared_options import Database, PriceTable
 from tribunal.errors import BadInput
-from tribunal.terminal import as_json, say, say_json
+from tribunal.process.terminal import as_json, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.cases.case_view import AuthorLetter, CaseView
-    from tribunal.cases.view_maker import CaseAtHand
+    from tribunal.explanations.case_view import AuthorLetter, CaseView
+    from tribunal.explanations.view_maker import CaseAtHand
 
 Format = Literal["html", "markdown", "json"]
 # The settings of a case that its letter heeds too: the models that were asked, but none that only argue.
@@ -84,10 +84,10 @@ def explain(
         raise BadInput(f"prices: {prices}: the person who posted isn't told what it cost; leave it out")
 
     async def draw() -> CaseView | AuthorLetter:
-        from tribunal.cases.author_letter import write_letter
-        from tribunal.cases.explanations import view_with_image
         from tribunal.context import context_from
-        from tribunal.notices.mapping import read_mapping
+        from tribunal.explanations.author_letter import write_letter
+        from tribunal.explanations.notices import read_mapping
+        from tribunal.review.explain import view_with_image
 
         measures = read_mapping(mapping) if mapping else None
         at_hand = await _find_case(case, database)
@@ -128,8 +128,8 @@ def write_picture(picture: CaseView | AuthorLetter, form: Format, out: Path | No
     Raises:
         BadInput: the file can't be written.
     """
-    from tribunal.cases.case_drawing import draw_markdown, draw_page
-    from tribunal.files import write_whole
+    from tribunal.explanations.case_drawing import draw_markdown, draw_page
+    from tribunal.process.files import write_whole
 
     if out is None and form == "json":
         say_json(picture.dump(), indent=1)
@@ -153,7 +153,7 @@ def format_of_file(out: Path) -> Format:
 
 
 def _read_text(file: Path, what: str, way_out: str) -> str:
-    from tribunal.files import read_regular
+    from tribunal.process.files import read_regular
 
     try:
         return read_regular(file.expanduser()).decode("utf-8")
@@ -163,15 +163,15 @@ def _read_text(file: Path, what: str, way_out: str) -> str:
 
 
 async def _find_case(case: str, database: str | None) -> CaseAtHand:
-    from tribunal.cases import explanations
+    from tribunal.review import explain as explanations
 
     if case == "-":
         return explanations.case_from_json(sys.stdin.read(), "standard input")
     if not explanations.is_case_id(case):
         way_out = "give a case's id, or a file with what tribunal judge --json printed"
         return explanations.case_from_json(_read_text(Path(case), "case", way_out), case)
-    from tribunal.cases.docket import docket_here
-    from tribunal.store.problems import database_problems
+    from tribunal.docket.docket import docket_here
+    from tribunal.store.table_versions import database_problems
 
     store = (await docket_here(database)).store
     with database_problems(store.address, f"case {case}"):

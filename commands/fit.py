@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from tribunal.commands.errors import report_write_errors
-from tribunal.commands.printing import print_template
+from tribunal.commands.printing import print_template, report_write_errors
 from tribunal.commands.shared_options import Cluster, Database, Since
 from tribunal.errors import BadInput
 
 if TYPE_CHECKING:
+    from tribunal.nodes.threshold import Threshold
     from tribunal.schema import JSON
     from tribunal.store.engine import Store
-    from tribunal.threshold import Threshold
 
 
 def fit(
@@ -56,8 +55,8 @@ def fit(
     more strictly.
     """
     from tribunal.commands.run_options import print_warning
-    from tribunal.files import write_whole
-    from tribunal.threshold import counted_as
+    from tribunal.nodes.threshold import counted_as
+    from tribunal.process.files import write_whole
 
     if reviewed == (source is not None):
         raise BadInput("fit: give the folder of a run, an exported file, or --reviewed, and one of them")
@@ -168,8 +167,7 @@ def _decisions_of_run(folder: Path, database: str | None) -> list[JSON]:
 
 async def _decisions_of_database(store: Store, since: float | None) -> list[JSON]:
     """Return what people decided and how sure the court was, of posts that were erased, too."""
-    from tribunal.exports.case_tables import case_row
-    from tribunal.exports.finished_cases import cases_decided_by_people
+    from tribunal.review.case_tables import case_row, cases_decided_by_people
 
     decisions = []
     async for row in cases_decided_by_people(store, since):

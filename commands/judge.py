@@ -1,27 +1,102 @@
-"""`tribunal judge`: one post to its verdict."""
+"""`tribunal judge`: decide one post, and stop in the middle of it."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from typer import Argument, Exit, Option
 
 from tribunal.commands.database import print_review_command
-from tribunal.commands.errors import STATUS
 from tribunal.commands.explain import check_output_file, format_of_file, write_picture
 from tribunal.commands.options import Graph, with_settings
+from tribunal.commands.printing import STATUS
 from tribunal.commands.run_options import parse_wait, print_warning
 from tribunal.commands.shared_options import AsJson, Keep, KeepIn, KeepText
-from tribunal.commands.stopping import expect_stop, run_until_stopped
 from tribunal.errors import BadInput
-from tribunal.terminal import say, say_json
+from tribunal.process.terminal import say, say_json
 
 if TYPE_CHECKING:
     from tribunal.models.server_wait import WaitSettings
     from tribunal.schema import JSON, Record
+
+Result = TypeVar("Result")
+_BY_SIGNAL = 128  # a shell's status of a process that a signal ended is this and the signal's number
+
+
+def expect_stop() -> None:
+    """Say so if SIGTERM comes before the trial begins. Then nothing was asked of a model."""
+
+    def stop(number: int, _: object) -> None:
+        say(f"tribunal: stopped by {signal.Signals(number).name}: nothing was begun", aside=True)
+        raise SystemExit(_BY_SIGNAL + number)
+
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, stop)
+
+
+def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None, review: bool) -> Result:
+    """Run the trial of a case to its end, and return what it gives.
+
+    Args:
+        work: the trial.
+        database: where its case waits if a person has to decide it.
+        review: whether a person may have to.
+
+    Raises:
+        Exit: SIGINT or SIGTERM came first. A line was printed.
+    """
+    import asyncio
+
+    return asyncio.run(_run(work, database, review))
+
+
+async def _run(work: Coroutine[Any, Any, Result], database: str | None, review: bool) -> Result:
+    import asyncio
+
+    loop, came = asyncio.get_running_loop(), list[signal.Signals]()
+    trial = asyncio.ensure_future(work)
+
+    def stop(number: signal.Signals) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):  # a second one ends the process at once
+            loop.remove_signal_handler(each)
+        came.append(number)
+        trial.cancel()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # on Windows; in a thread
+            loop.add_signal_handler(each, stop, each)
+    try:
+        return await trial
+    except asyncio.CancelledError:
+        if not came:
+            raise
+    left = await _what_is_left(database) if review else None
+    say(f"tribunal: stopped by {came[0].name}: {left or 'nothing was kept; to judge the post, run the command again'}",
+        aside=True)  # fmt: skip
+    raise Exit(_BY_SIGNAL + came[0])
+
+
+async def _what_is_left(database: str | None) -> str | None:
+    """Return what became of this process's case, and the command that goes on with it; None where none is left."""
+    from tribunal.docket.docket import docket_here
+    from tribunal.docket.leases import list_cases_of_process
+
+    try:
+        rows = await list_cases_of_process((await docket_here(database)).store)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the process ends now, and says what it knows)
+        return f"whether its case was kept is unknown ({type(error).__name__}); tribunal review list shows it"
+    if not rows:
+        return None
+    case, status = rows[0]["id"], rows[0]["status"]
+    if status == "running":
+        return f"case {case} is kept as far as it came; tribunal review resume {case} goes on"
+    return f"case {case} waits for a person; tribunal review decide {case} decides it"
+
 
 EPILOG = """\b
 Exit status: 0 verdict, 2 wrong usage or input, 3 refusal, 4 failure (also: the
@@ -61,12 +136,11 @@ def judge(
 ) -> None:
     """Decide whether a post is hate speech, and show why."""
     expect_stop()
-    from tribunal.cases.graph_run import find_unkept_warning
-    from tribunal.cases.keep_options import keep_options
-    from tribunal.cases.session import judge_post
-    from tribunal.cases.view_maker import view_case
     from tribunal.commands.show import CasePrinter
     from tribunal.context import context_from
+    from tribunal.docket.graph_run import find_unkept_warning, keep_options
+    from tribunal.docket.session import judge_post
+    from tribunal.explanations.view_maker import view_case
     from tribunal.graphs import load_seats
 
     words, picture = _read_post(text, image)
@@ -119,9 +193,9 @@ def _write_explanation(record: Record, post: JSON, out: Path) -> None:
     import asyncio
     import time
 
-    from tribunal.cases.explanations import view_with_image
-    from tribunal.cases.view_maker import CaseAtHand
-    from tribunal.times import format_date
+    from tribunal.core.times import format_date
+    from tribunal.explanations.view_maker import CaseAtHand
+    from tribunal.review.explain import view_with_image
 
     at_hand = CaseAtHand(record, post, decided_at=format_date(time.time()))
     write_picture(asyncio.run(view_with_image(at_hand)), format_of_file(out), out, aside=True)

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from tribunal.commands.completing import graph_names, perspective_list, policy_names
+from tribunal.commands.shared_options import graph_names, perspective_list, policy_names
+from tribunal.core.text import parse_json, parse_toml
 from tribunal.errors import BadInput
-from tribunal.text import parse_json, parse_toml
 
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
 BY_SEAT = ("seats", "temperatures")

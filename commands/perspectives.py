@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from tribunal.commands.completing import perspective_names
 from tribunal.commands.printing import print_template
+from tribunal.commands.shared_options import perspective_names
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, screen
+from tribunal.process.terminal import print_table, say, screen
 
 if TYPE_CHECKING:
     from tribunal.retrievers.indexes.text_index import Progress

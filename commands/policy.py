@@ -9,13 +9,11 @@ from typer import Argument, Option, Typer
 from typer.core import TyperGroup
 
 from tribunal.commands.command_group import Sectioned
-from tribunal.commands.completing import graph_names, policy_names
-from tribunal.commands.errors import ask_to_go_on
 from tribunal.commands.options import GRAPH, with_settings
-from tribunal.commands.printing import print_template
+from tribunal.commands.printing import ask_to_go_on, print_template
 from tribunal.commands.run_options import EPILOG, end_run, read_price_table, report_output_errors, watch_run
-from tribunal.commands.shared_options import AsJson, InFlight, PriceTable, Retry, Yes
-from tribunal.terminal import print_table, say, say_json
+from tribunal.commands.shared_options import AsJson, InFlight, PriceTable, Retry, Yes, graph_names, policy_names
+from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -53,7 +51,7 @@ def show(
     """
     from importlib.resources import files
 
-    from tribunal.files import read_text
+    from tribunal.process.files import read_text
     from tribunal.prompts import policy as policies
 
     policies.load_policy(name)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from tribunal.commands.completing import precedent_names
 from tribunal.commands.printing import print_template
-from tribunal.commands.shared_options import AsJson, Database, Encoding
+from tribunal.commands.shared_options import AsJson, Database, Encoding, precedent_names
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, say_json
+from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.retrievers.precedents.building import StoreBuild
@@ -117,9 +116,9 @@ async def _read(source: str, database: str | None, encoding: str) -> tuple[list[
     if source == "docket":
         raise BadInput("from: docket: its cases lie in the database now; give --from database, or leave it out")
     if source == "database":
-        from tribunal.cases.docket import docket_here
-        from tribunal.exports.finished_cases import decided_cases_in_database
-        from tribunal.store.problems import database_problems
+        from tribunal.docket.docket import docket_here
+        from tribunal.review.case_tables import decided_cases_in_database
+        from tribunal.store.table_versions import database_problems
 
         store = (await docket_here(database)).store
         with database_problems(store.address, "the decided cases"):

@@ -1,26 +1,73 @@
-"""The texts that commands print, from the templates in `templates/`.
-
-A template gives one paragraph a line, which foreign text can't break: its own line breaks become blanks, or, after the
-filter `paragraphs`, lines that are indented as far. "! " begins a line in bold, "~ " a dim one, "? " a warning, and
-"> " one of our own words about others'; "<STYLE> " begins one of any style of rich's.
-"""
+"""What commands print: results, tables, and errors."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tribunal.templates import make_template_environment
-from tribunal.terminal import say, screen
-from tribunal.text import count_noun, make_visible, one_line
-from tribunal.times import format_date
+import typer
+from typer import Exit
+
+from tribunal.core.templates import make_template_environment
+from tribunal.core.text import count_noun, make_visible, one_line
+from tribunal.core.times import format_date
+from tribunal.errors import BadInput, TribunalError
+from tribunal.process.terminal import say, screen
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from rich.padding import Padding
+
+STATUS = {"verdict": 0, "refusal": 3, "failure": 4, "pending": 5}
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Turn an error of ours into one line on standard error and exit status 2, and Ctrl-C into status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Exit(INTERRUPTED) from None
+    except TribunalError as error:
+        say(f"tribunal: error: {one_line(str(error))}", aside=True)
+        raise Exit(BAD_INPUT) from None
+
+
+def ask_to_go_on(command: str, *, yes: bool) -> None:
+    """Ask on standard error, unless that was answered.
+
+    Raises:
+        BadInput: nobody can answer, or the answer is no.
+    """
+    if yes:
+        return
+    try:
+        go_on = typer.confirm("Go on?", err=True)
+    except typer.Abort:
+        raise BadInput(f"{command}: nobody answered; give --yes to spend without being asked") from None
+    if not go_on:
+        raise BadInput(f"{command}: not begun, and nothing was spent")
+
+
+@contextmanager
+def report_write_errors(path: Path, option: str = "out") -> Iterator[None]:
+    """Name the option and its file if it can't be written.
+
+    Raises:
+        BadInput: it can't.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{option}: {path}: can't be written: {error.strerror or error}") from error
+
 
 _LINE_BREAK, _NO_STYLE = "\x1e", "\x1d"  # within a paragraph, and before a value; no stranger's stays as it is
 _STYLES = {"! ": "bold", "~ ": "dim", "? ": "yellow", "> ": "cyan"}
@@ -89,7 +136,7 @@ def _templates() -> Environment:
 def _read_template(name: str) -> str:
     """Return a template of commands, or one that every picture of a case shares."""
     own = files(__package__).joinpath("templates", name)
-    return (own if own.is_file() else files("tribunal.cases").joinpath("templates", name)).read_text("utf-8")
+    return (own if own.is_file() else files("tribunal.explanations").joinpath("templates", name)).read_text("utf-8")
 
 
 def _shorten_passage(passage: str) -> str:

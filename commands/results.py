@@ -12,7 +12,7 @@ from tribunal.commands.printing import format_share, format_span, print_template
 from tribunal.commands.run_options import read_price_table
 from tribunal.commands.shared_options import AsJson, Cluster, RunPrices
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, say_json
+from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -157,8 +157,7 @@ def export(
 
     Posts' texts are exported if the run kept them, or --data gives them.
     """
-    from tribunal.eval.export.posts_of_run import parse_data_paths
-    from tribunal.eval.export.results import runs_to_export
+    from tribunal.eval.export.results import parse_data_paths, runs_to_export
     from tribunal.plugins import require_extra
     from tribunal.runner.results import find_run_folders
 
@@ -170,7 +169,7 @@ def export(
     if to is ExportFormat.INSPECT:
         require_extra("to: inspect", "inspect")
         from tribunal.eval.export.inspect_log import write_log
-        from tribunal.eval.export.posts_of_run import words_by_post
+        from tribunal.eval.export.results import words_by_post
 
         written = dict(
             write_log(source, into, words_by_post(source.run, alone, named, source.folder)) for source in runs

@@ -18,17 +18,17 @@ from tribunal.commands.database import (
     run_in_store,
     with_contents,
 )
-from tribunal.commands.errors import STATUS, report_write_errors
+from tribunal.commands.printing import STATUS, report_write_errors
 from tribunal.commands.shared_options import AsJson, Clauses, Database, KeepIn, Since, Until
+from tribunal.core.text import count_noun
+from tribunal.core.times import format_time
 from tribunal.errors import BadInput
-from tribunal.terminal import print_table, say, say_json
-from tribunal.text import count_noun
-from tribunal.times import format_time
+from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.cases.docket import Docket
-    from tribunal.exports.case_tables import ExportResult
-    from tribunal.exports.label_studio import LabelledCase
+    from tribunal.docket.docket import Docket
+    from tribunal.review.case_tables import ExportResult
+    from tribunal.review.label_studio import LabelledCase
     from tribunal.schema import JSON, Record
     from tribunal.store.engine import Store
 
@@ -48,7 +48,7 @@ def list_(
     contents: dict[str, Any],
 ) -> None:
     """List the cases that wait, those of the service included, the oldest first."""
-    from tribunal.cases.case_search import ContentFilter, filter_conditions
+    from tribunal.docket.case_search import ContentFilter, filter_conditions
 
     wanted = filter_from_options(ContentFilter, **contents)
     entries = run_in_docket(
@@ -102,8 +102,8 @@ def decide(
     """Decide a case: --accept it, give another --category, or --ask a question."""
     import asyncio
 
-    from tribunal.cases.session import submit_review
-    from tribunal.cases.waiting_cases import answer_of
+    from tribunal.docket.session import submit_review
+    from tribunal.docket.waiting_cases import answer_of
 
     if sum([accept, category is not None, ask is not None]) != 1:
         raise BadInput("decide: give one of --accept, --category and --ask")
@@ -118,8 +118,8 @@ def resume(thread: Thread, as_json: AsJson = False, database: Database = None) -
     """Go on with a case whose process ended in the middle."""
     import asyncio
 
-    from tribunal.cases.keep_options import keep_options
-    from tribunal.cases.session import resume_case
+    from tribunal.docket.graph_run import keep_options
+    from tribunal.docket.session import resume_case
 
     kept = keep_options("command", None, None, review=True, database=database)
     _end_with(asyncio.run(resume_case(thread, keep=kept, database=database)), as_json)
@@ -151,8 +151,8 @@ def _end_with(record: Record, as_json: bool) -> None:
     if as_json:
         say_json(record.dump())
     else:
-        from tribunal.cases.view_maker import view_case
         from tribunal.commands.show import CasePrinter
+        from tribunal.explanations.view_maker import view_case
 
         with CasePrinter(quiet=False, trace=False) as printer:
             printer.print_outcome(view_case(record))
@@ -162,8 +162,8 @@ def _end_with(record: Record, as_json: bool) -> None:
 
 def print_case(record: Record, post: str | None) -> None:
     """Print a case that is over: the post, what was said and found, and the outcome."""
-    from tribunal.cases.view_maker import view_case
     from tribunal.commands.show import print_record
+    from tribunal.explanations.view_maker import view_case
 
     print_record(record, view_case(record, post=post), post)
     print_review_command(record)
@@ -178,7 +178,7 @@ def export_format(given: str | None, out: Path, *more: str) -> str:
     Raises:
         BadInput: it is none.
     """
-    from tribunal.exports.table_files import FORMATS
+    from tribunal.review.table_files import FORMATS
 
     form = given or out.suffix.removeprefix(".").casefold()
     if form not in (*FORMATS, *more):
@@ -209,10 +209,9 @@ def export(
     Cases whose words were erased are left out and counted. No reviewer is named.
     """
     require_service()
-    from tribunal.exports import label_studio
-    from tribunal.exports.case_tables import export_decided
-    from tribunal.exports.finished_cases import log_export
-    from tribunal.exports.label_studio import LOCAL_FILES
+    from tribunal.review import label_studio
+    from tribunal.review.case_tables import export_decided, log_export
+    from tribunal.review.label_studio import LOCAL_FILES
 
     kind, begin, end = export_format(form, out, LABEL_STUDIO), epoch_seconds(since), epoch_seconds(until)
     if kind != LABEL_STUDIO and (decided or image_prefix is not None):
@@ -264,7 +263,7 @@ def import_(
     """
     import asyncio
 
-    from tribunal.exports.label_studio import read_export
+    from tribunal.review.label_studio import read_export
 
     if dataset is not None and service is not None:
         raise BadInput("as_dataset: writes a file and decides nothing; leave --service out")
@@ -293,10 +292,10 @@ def import_(
 
 
 def _write_dataset(out: Path, chosen: list[LabelledCase]) -> None:
-    from tribunal.exports.case_tables import DATASET_COLUMNS
-    from tribunal.exports.label_studio import labelled_dataset_row
-    from tribunal.exports.table_files import TableWriter
-    from tribunal.files import write_atomically
+    from tribunal.process.files import write_atomically
+    from tribunal.review.case_tables import DATASET_COLUMNS
+    from tribunal.review.label_studio import labelled_dataset_row
+    from tribunal.review.table_files import TableWriter
 
     names = ("id", "post_id", "text", "image", "language", "earlier", "label", "category", "policy", "policy_sha")
     form = export_format(None, out)
@@ -309,7 +308,7 @@ def _write_dataset(out: Path, chosen: list[LabelledCase]) -> None:
 
 async def _carry_out(chosen: list[LabelledCase], service: str | None, database: str | None) -> dict[str, str]:
     """Carry the decisions out, one after another; gives those that were refused, with why."""
-    from tribunal.exports.label_studio import decide_at_service, decide_in_docket
+    from tribunal.review.label_studio import decide_at_service, decide_in_docket
 
     if service is not None:
         from tribunal.environment import setting

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from typer import Exit, Option
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.errors import INTERRUPTED
 from tribunal.commands.options import extend_options, parse_pairs
+from tribunal.commands.printing import INTERRUPTED
 from tribunal.errors import BadInput
-from tribunal.terminal import OutputFailed, print_in_full, say, say_json
+from tribunal.process.terminal import OutputFailed, print_in_full, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.models.server_wait import WaitSettings
@@ -80,7 +80,7 @@ def _parse_engine(
     Raises:
         BadInput: an option has an unknown or malformed value.
     """
-    from tribunal.allowance import Limits
+    from tribunal.models.budget import Limits
     from tribunal.runner.budget import RunLimits
     from tribunal.runner.job import FIRST_FAILURES, RunEngine
 
@@ -121,8 +121,8 @@ with_posts = partial(extend_options, parameter="posts", parse=_parse_posts)
 
 def parse_wait(given: str | None) -> WaitSettings:
     """Return how long a model's server is waited for; raise `BadInput` if it is no length of time."""
+    from tribunal.core.times import seconds_of
     from tribunal.models.server_wait import A_NIGHT, WaitSettings
-    from tribunal.times import seconds_of
 
     try:
         return (
@@ -164,7 +164,7 @@ def end_run(*tallies: RunTally) -> NoReturn:
         sum(each.rehearsed for each in tallies), sum(each.before + each.done for each in tallies)
     )  # fmt: skip
     if rehearsed:
-        from tribunal.calls import REHEARSED
+        from tribunal.core.calls import REHEARSED
 
         print_warning(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
     raise Exit(max(map(_report_exit_status, tallies), default=0))

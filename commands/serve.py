@@ -10,11 +10,11 @@ from typer.core import TyperOption
 
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.database import require_service
-from tribunal.commands.errors import report_errors
 from tribunal.commands.options import parse_pairs, parse_settings
+from tribunal.commands.printing import report_errors
 from tribunal.commands.shared_options import Database
 from tribunal.errors import BadInput
-from tribunal.terminal import say
+from tribunal.process.terminal import say
 
 EPILOG = (
     "Each option is also a variable of the environment: --in-flight is TRIBUNAL_SERVE_IN_FLIGHT, and --database is "

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option, Typer
 
-from tribunal.clock import database_now
 from tribunal.commands.database import run_in_store
 from tribunal.commands.shared_options import Database
+from tribunal.core.text import count_noun
+from tribunal.core.times import database_now, format_date, moment_of, seconds_of
 from tribunal.errors import BadInput
-from tribunal.terminal import say
-from tribunal.text import count_noun
-from tribunal.times import format_date, moment_of, seconds_of
+from tribunal.process.terminal import say
 
 if TYPE_CHECKING:
     from tribunal.store.engine import Store
@@ -181,7 +180,7 @@ def list_webhooks(
 
 def _list_failed_messages(database: str | None) -> None:
     """List the messages that could not be delivered: id, webhook, type, case, attempts, time, and error."""
-    from tribunal.cases.outbox import Outbox
+    from tribunal.docket.outbox import Outbox
 
     async def print_messages(store: Store) -> None:
         before = None
@@ -231,7 +230,7 @@ def replay_messages(
     database: Database = None,
 ) -> None:
     """Send failed messages again, under the same ids. A running service sends them."""
-    from tribunal.cases.outbox import Outbox
+    from tribunal.docket.outbox import Outbox
 
     if (message_id is None) != every:
         raise BadInput("give the id of a failed message, or --all")

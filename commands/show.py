@@ -13,13 +13,13 @@ from rich.rule import Rule
 from rich.status import Status
 from rich.text import Text
 
-from tribunal.cases.case_drawing import line_of_case, short_details
-from tribunal.cases.case_view import CaseView
-from tribunal.cases.quotations import MarkedCue, quoted_spans
 from tribunal.commands.printing import print_template, template_paragraphs
+from tribunal.core.text import make_visible, one_line
+from tribunal.explanations.case_drawing import line_of_case, short_details
+from tribunal.explanations.case_view import CaseView
+from tribunal.explanations.quotations import MarkedCue, quoted_spans
+from tribunal.process.terminal import screen
 from tribunal.schema import JSON, Cue, Record, Turn
-from tribunal.terminal import screen
-from tribunal.text import make_visible, one_line
 
 _COLOURS = {
     "gatekeeper": "cyan",

@@ -13,8 +13,8 @@ from typer import Option
 
 from tribunal.environment import FILE, DotEnv, read_dotenv
 from tribunal.errors import BadInput
-from tribunal.terminal import is_watched, say
-from tribunal.trusted_folders import forget_answer, remember_answer
+from tribunal.process.terminal import is_watched, say
+from tribunal.process.trusted_folders import forget_answer, remember_answer
 
 
 def trust(

@@ -10,22 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tribunal.cases.graph_run import config_of_run
-from tribunal.cases.keep_options import KeepOptions
 from tribunal.contents import keep_files_read
 from tribunal.context import context_from, refuse_unused_settings
+from tribunal.docket.graph_run import KeepOptions, config_of_run
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.locations import Location, Unreachable, parse_location, put_whole
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.datasets.table_files import find_table_files, remove_copies
-from tribunal.eval.runs.growing_table import GROWING, GrowingTable
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.eval.runs.tables import check_format, report_unwritten_table, write_parquet_table
-from tribunal.files import put_in_place
+from tribunal.eval.runs.tables import GROWING, GrowingTable, check_format, report_unwritten_table, write_parquet_table
 from tribunal.graphs import graph as graph_named
-from tribunal.locations import Location, Unreachable, parse_location, put_whole
+from tribunal.process.files import put_in_place
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.journal import OutputUnwritten
 from tribunal.runner.tally import RunTally

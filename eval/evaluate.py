@@ -15,10 +15,9 @@ from typing import NamedTuple
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from tribunal.allowance import NO_SPENDING, Spending
-from tribunal.cases.graph_run import config_of_run
 from tribunal.contents import keep_files_read
 from tribunal.context import context_from, leave_out_settings, refuse_unused_settings, setting_is_named, settings_of
+from tribunal.docket.graph_run import config_of_run
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
@@ -28,6 +27,7 @@ from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.graphs import graph
 from tribunal.line_up import apply_line_up
+from tribunal.models.budget import NO_SPENDING, Spending
 from tribunal.models.registry import check_models
 from tribunal.runner.budget import total_spending
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
@@ -41,7 +41,7 @@ class Evaluation(RunRequest):
 
     What is None or empty is the protocol's, where there is one. `data` is a path; of several sets, one by each name.
     Posts are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
-    `final_look` is what run.json notes of a look at a test split (`tribunal.eval.runs.final_looks`).
+    `final_look` is what run.json notes of a look at a test split (`tribunal.eval.runs.ledger`).
     """
 
     data: Path | Mapping[str, Path]

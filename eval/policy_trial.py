@@ -18,10 +18,10 @@ from tribunal.eval.measures.rates import wilson_interval
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.files import write_whole
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.plugins import names
+from tribunal.process.files import write_whole
 from tribunal.prompts.policy import load_policy as policy_named
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions
 from tribunal.runner.journal import RESULTS, read_line_starts, report_unwritten

@@ -14,11 +14,11 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
 from tribunal.plugins import list_known_names, load_all, module_object_of, names, plugin
 from tribunal.settings import GRAPHS
 from tribunal.systems import note_place, system_of
-from tribunal.text import suggest_name
 
 if TYPE_CHECKING:
     from langgraph.pregel import Pregel
@@ -28,7 +28,7 @@ __all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "keep_cases", 
 Compiled = TypeVar("Compiled", bound="Pregel[Any, Any, Any, Any]")
 _SERVER = "langgraph_api"  # of `langgraph dev` and of the LangGraph platform
 # On the floor above, which makes a record of a state: imported on such a server, and nowhere else.
-_KEEPER = "tribunal.cases.on_a_server"
+_KEEPER = "tribunal.docket.on_a_server"
 _files: dict[str, Any] = {}
 
 

@@ -19,10 +19,10 @@ from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
+from tribunal.core.text import suggest_name
 from tribunal.errors import TribunalError
 from tribunal.nodes.agents import NodeFunction
 from tribunal.nodes.state import Case
-from tribunal.text import suggest_name
 
 if TYPE_CHECKING:
     from tribunal.typed_names import Channel as Channel

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tribunal.core.text import one_line
 from tribunal.models.prompt_values import SharedPrompt
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import CaseState, opinions_of, precedents_of
 from tribunal.prompts.marks import Entry, Material, entries, ours, quote, short_word
 from tribunal.schema import Evidence, EvidenceStance, Opinion, Precedent
-from tribunal.text import one_line
 
 _MOST_OF_A_POST, _MOST_OF_A_NOTE = 600, 300  # characters of an earlier case that a prompt shows
 _CITING = re.compile(r"(\s*)\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")

@@ -14,7 +14,6 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
-from tribunal.calls import REHEARSAL
 from tribunal.context import (
     Context,
     context_of_run,
@@ -23,25 +22,26 @@ from tribunal.context import (
     settings_for_record,
     settings_of,
 )
+from tribunal.core.calls import REHEARSAL
+from tribunal.core.language import language_of_post
+from tribunal.core.text import REPLACED, wellformed
+from tribunal.core.times import new_id
 from tribunal.errors import BadInput
-from tribunal.language import language_of_post
 from tribunal.line_up import LINE_UPS, apply_line_up_text
 from tribunal.models.image import Picture, load_picture, store_picture
 from tribunal.models.registry import check_models, current_registry
+from tribunal.models.stops import can_stop
 from tribunal.nodes.agents import node
-from tribunal.nodes.chat import merge_messages, messages_taken_in, post_in_messages
+from tribunal.nodes.channels import merge_messages, messages_taken_in, post_in_messages
 from tribunal.nodes.state import CaseRuntime, CaseState, PostInput
+from tribunal.nodes.threshold import THRESHOLDS, parse_threshold
 from tribunal.nodes.verdict import describe_misfits
-from tribunal.prompts.answer_names import warn_of_other_models
 from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
 from tribunal.settings import GRAPHS
-from tribunal.stops import can_stop
 from tribunal.systems import system_of
-from tribunal.text import REPLACED, wellformed
-from tribunal.threshold import THRESHOLDS, parse_threshold
-from tribunal.times import new_id
 from tribunal.trust import for_clients, for_strangers
 from tribunal.validation import describe_validation_error
 
@@ -184,7 +184,7 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
 def _label_graph_run(**metadata: str | None) -> None:
     """Add metadata to LangSmith's trace of the graph that the running node belongs to.
 
-    A run that `tribunal.cases` begins has it from its start. One that a LangGraph server begins, or `graph.ainvoke`,
+    A run that `tribunal.docket` begins has it from its start. One that a LangGraph server begins, or `graph.ainvoke`,
     gets it here, once the post is known.
     """
     callbacks: Any = ensure_config().get("callbacks")

@@ -21,13 +21,13 @@ from pydantic import BaseModel, ValidationError
 
 from tribunal.context import Context, context_of
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
-from tribunal.loops import run_in_background
 from tribunal.models.ask import Answer
 from tribunal.models.role import Role
+from tribunal.models.stops import can_stop, stops_before
 from tribunal.models.substance import empty_the_fields
+from tribunal.process.loops import run_in_background
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
-from tribunal.stops import can_stop, stops_before
 
 # A call that nobody answered is made again when the run goes on.
 _NOT_SAVED = (*UNANSWERED, *LOCKED_OUT)

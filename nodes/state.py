@@ -15,13 +15,10 @@ from langgraph.runtime import Runtime
 from pydantic import ConfigDict, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from tribunal.calls import Call
 from tribunal.context import Context
+from tribunal.core.calls import Call
 from tribunal.errors import CallFailed, ModelError, Refused
-from tribunal.models.ask import Answer
-from tribunal.nodes.channels import Like, PostChannel, merge, read_as, says, union
-from tribunal.nodes.chat import merge_messages
-from tribunal.notes import (
+from tribunal.events import (
     Absence,
     Ballot,
     Dropout,
@@ -38,6 +35,8 @@ from tribunal.notes import (
     Target,
     Terms,
 )
+from tribunal.models.ask import Answer
+from tribunal.nodes.channels import Like, PostChannel, merge, merge_messages, read_as, says, union
 from tribunal.schema import (
     JSON,
     Cue,

@@ -10,20 +10,19 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from tribunal.calls import lacks_a_reason, parts_shown, was_rehearsed
 from tribunal.context import Context, context_of
+from tribunal.core.calls import lacks_a_reason, parts_shown, was_rehearsed
+from tribunal.core.text import shorten_repr
 from tribunal.errors import BadInput, WrongState
 from tribunal.models.role import Role
-from tribunal.nodes.channels import plain_reason
-from tribunal.nodes.chat import answer_message
+from tribunal.nodes.channels import answer_message, plain_reason
 from tribunal.nodes.forms import Filled, sure_form
 from tribunal.nodes.state import CaseRuntime
+from tribunal.nodes.threshold import THRESHOLDS, Threshold, parse_threshold
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
 from tribunal.settings_base import GRAPH_SETTINGS
-from tribunal.text import shorten_repr
-from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
 
 # What the two labels are called where no policy was shown that names them.
 PLAIN: dict[Task, tuple[str, str]] = {

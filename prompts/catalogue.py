@@ -9,14 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
+from tribunal.core.templates import make_template_environment
+from tribunal.core.text import parse_toml, suggest_name
 from tribunal.errors import BadInput
-from tribunal.files import write_whole
 from tribunal.plugins import load_all
+from tribunal.process.files import write_whole
 from tribunal.prompts.sets import PromptSet, shipped_prompts
-from tribunal.prompts.variables import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
+from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
 from tribunal.systems import systems
-from tribunal.templates import make_template_environment
-from tribunal.text import parse_toml, suggest_name
 
 
 class PromptPart(NamedTuple):

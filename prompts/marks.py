@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
-from tribunal.text import make_visible, one_line, without_hidden
+from tribunal.core.text import make_visible, one_line, without_hidden
 
 _LONGEST_WORD = 80
 _BETWEEN_MARKS = re.compile(r"<<<([\w+.:%-]+ [0-9a-f]{16})\n.*?\n\1>>>", re.DOTALL)

@@ -21,8 +21,9 @@ from pydantic_core import PydanticKnownError
 
 from tribunal.contents import NamedTexts, note_own_text, remember_text
 from tribunal.context import Context, context_of
+from tribunal.core.language import parse_language
+from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
-from tribunal.language import parse_language
 from tribunal.prompts.policy_parts import (
     Category,
     Clause,
@@ -38,7 +39,6 @@ from tribunal.prompts.policy_parts import (
     with_groups,
 )
 from tribunal.schema import Scheme, Task
-from tribunal.text import parse_toml
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime

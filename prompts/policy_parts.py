@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, TypeAdapter
 
-from tribunal.text import make_visible, one_line, parse_toml, suggest_name
+from tribunal.core.text import make_visible, one_line, parse_toml, suggest_name
 
 # What a policy says stands in prompts as ours, so nothing in it may hide.
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]

@@ -21,16 +21,15 @@ from typing import Any
 from jinja2 import TemplateError, meta, nodes
 
 from tribunal.contents import NamedTexts, remember_text, remembered_text
+from tribunal.core.text import parse_json, suggest_name
 from tribunal.errors import BadInput, WrongState
-from tribunal.files import read_regular, read_text
-from tribunal.prompts.answer_names import SET_FILE, parse_set_file
+from tribunal.process.files import read_regular, read_text
 from tribunal.prompts.marks import Material, Ours, PromptError
 from tribunal.prompts.policy_parts import Category, Clause
-from tribunal.prompts.template import check_template, iter_includes, make_sandbox
-from tribunal.prompts.variables import FILLED_IN, OF_THE_SYSTEM
+from tribunal.prompts.set_file import SET_FILE, parse_set_file
+from tribunal.prompts.template import FILLED_IN, OF_THE_SYSTEM, check_template, iter_includes, make_sandbox
 from tribunal.schema import JSON
 from tribunal.systems import system_of
-from tribunal.text import parse_json, suggest_name
 
 SHIPPED = "tribunal"
 

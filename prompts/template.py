@@ -1,4 +1,4 @@
-"""The sandbox that prompts are filled in within, and the check that a template does only what a prompt may do."""
+"""The variables of prompts, and the templates that they are filled into."""
 
 from __future__ import annotations
 
@@ -9,9 +9,24 @@ from typing import Any
 from jinja2 import DictLoader, StrictUndefined, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
 from tribunal.prompts.marks import material_text
-from tribunal.text import suggest_name
+
+# The fields of a policy that are told word for word.
+POLICY_WORDS = ("name", "definition", "exclusions", "expression", "excuses", "together")
+# What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
+OF_THE_SYSTEM = frozenset((*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy"))
+OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds", "clauses"))
+# What a role's prompt may say of the settings of the run; filled in in the same way.
+OF_THE_RUN = frozenset(("label_first", "boxes", "cue_limit", "sure"))
+# What a role's prompt may say of what the case holds, so that it has no rule for what isn't there.
+OF_THE_CASE = frozenset((
+    "image", "text_and_image", "author_language", "has_earlier", "has_appeal", "has_exhibits", "has_passages",
+    "has_opinions", "has_precedents", "has_question", "first_passage", "first_precedent",
+))  # fmt: skip
+FILLED_IN = OF_THE_POLICY | OF_THE_RUN | OF_THE_CASE
+
 
 # Of a category, of a clause, and of a loop.
 _ATTRIBUTES = ("name", "meaning", "id", "category", "rule", "exceptions", "index", "first", "last")

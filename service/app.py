@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Scope
 
 from tribunal import __version__
-from tribunal.cases.problem import Problem
+from tribunal.docket.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.runner.background_loops import DATABASE_AWAY
 from tribunal.schema import JSON
@@ -32,13 +32,13 @@ from tribunal.service.desk import (
     visits,
 )
 from tribunal.service.dropins import moderations, perspective
-from tribunal.service.dropins.errors import error_response
+from tribunal.service.dropins.verdicts import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
-from tribunal.store.problems import is_full
+from tribunal.store.table_versions import is_full
 
 # In the order in which the document shows them.
 _ROUTERS = (

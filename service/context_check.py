@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tribunal.client_settings import check_request
 from tribunal.context import settings_of
+from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
 from tribunal.settings import SETTINGS
 from tribunal.settings_base import EveryGraph
-from tribunal.text import parse_json
 
 _PATH = re.compile(r"/(runs|runs/(wait|stream|batch|crons)|assistants)/?")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)

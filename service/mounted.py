@@ -58,7 +58,7 @@ def make_mounted_app() -> Starlette:
         return Starlette(middleware=[Middleware(ContextCheck)])
     from fastapi import FastAPI
 
-    from tribunal.cases.graph_run import mask_traces
+    from tribunal.docket.graph_run import mask_traces
     from tribunal.service.app import create_app
     from tribunal.service.replica.options import options_from
 

@@ -26,15 +26,14 @@ import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.supervisors import Multiprocess
 
-from tribunal.calls import REHEARSED
+from tribunal.core.calls import REHEARSED
 from tribunal.environment import setting
 from tribunal.errors import BadInput
-from tribunal.loops import leave_loaded_alone
+from tribunal.process.loops import leave_loaded_alone
+from tribunal.process.terminal import say
 from tribunal.service.limits import LimitedConnection
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.telemetry.logs import log_to_stderr, logger
-from tribunal.service.telemetry.metrics import SHARED_METRICS_FOLDER
-from tribunal.terminal import say
+from tribunal.service.telemetry.metrics import SHARED_METRICS_FOLDER, log_to_stderr, logger
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -98,10 +97,10 @@ async def _check_start(options: ServiceOptions) -> str:
     Raises:
         BadInput: it could not.
     """
-    from tribunal.cases.docket import migrate_old_docket
+    from tribunal.docket.docket import migrate_old_docket
     from tribunal.service.replica.replica import check_options
     from tribunal.store.engine import Store
-    from tribunal.store.problems import database_problems
+    from tribunal.store.table_versions import database_problems
 
     store = await Store.open(options.database)
     try:

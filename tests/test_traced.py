@@ -32,10 +32,10 @@ from tests.service.live import sqlite
 from tribunal.environment import export_trusted_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
+from tribunal.process.trusted_folders import TRUST_DOTENV
 from tribunal.runner.job import RunEngine, RunOptions
 from tribunal.schema import Record
 from tribunal.testing import Fault, ScriptedModel
-from tribunal.trusted_folders import TRUST_DOTENV
 
 POST = "Immigrants: the weeds in our garden."
 OPENAI_KEY = "sk-proj-the-model-key-of-the-tests-0123456789"

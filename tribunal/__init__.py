@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from typing_extensions import Unpack
 
-    from tribunal.cases.case_drawing import draw_for_notebook, draw_page
-    from tribunal.cases.explanations import aexplain, explain
-    from tribunal.cases.tool import as_tool
-    from tribunal.cases.view_maker import view_case
     from tribunal.context import Context
+    from tribunal.docket.session import as_tool
     from tribunal.errors import BadInput, TribunalError
+    from tribunal.explanations.case_drawing import draw_for_notebook, draw_page
+    from tribunal.explanations.view_maker import view_case
+    from tribunal.review.explain import aexplain, explain
     from tribunal.schema import Record
     from tribunal.typed_names import SettingsKeywords
 
@@ -43,12 +43,12 @@ _HOMES = {
     "Context": "tribunal.context",
     "Record": "tribunal.schema",
     "TribunalError": "tribunal.errors",
-    "aexplain": "tribunal.cases.explanations",
-    "as_tool": "tribunal.cases.tool",
-    "draw_for_notebook": "tribunal.cases.case_drawing",
-    "draw_page": "tribunal.cases.case_drawing",
-    "explain": "tribunal.cases.explanations",
-    "view_case": "tribunal.cases.view_maker",
+    "aexplain": "tribunal.review.explain",
+    "as_tool": "tribunal.docket.session",
+    "draw_for_notebook": "tribunal.explanations.case_drawing",
+    "draw_page": "tribunal.explanations.case_drawing",
+    "explain": "tribunal.review.explain",
+    "view_case": "tribunal.explanations.view_maker",
 }
 DEFAULT_GRAPH = "tribunal"
 Given = ParamSpec("Given")
@@ -96,7 +96,7 @@ async def ajudge(
     Raises:
         BadInput: the post or a setting is wrong; no model was called.
     """
-    from tribunal.cases.session import judge_post
+    from tribunal.docket.session import judge_post
 
     options = _case_options(graph, keep, keep_text, settings)
     post: Any = {"post_id": post_id, "language": language, "earlier": earlier, "author": author}
@@ -109,8 +109,8 @@ def _case_options(
     keep_text: bool | None = None,
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    from tribunal.cases.keep_options import keep_options
     from tribunal.context import context_from
+    from tribunal.docket.graph_run import keep_options
     from tribunal.graphs import load_seats
 
     load_seats(graph, settings)
@@ -146,7 +146,7 @@ async def adecide(thread: str, answer: dict[str, Any], *, config: RunnableConfig
     Raises:
         BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
     """
-    from tribunal.cases.session import submit_review
+    from tribunal.docket.session import submit_review
 
     return await submit_review(thread, answer, config=config)
 
@@ -158,7 +158,7 @@ def judge(text: str | None = None, **given: Any) -> Record:
     Raises:
         RuntimeError: an event loop runs already, as in a notebook; await `ajudge` there.
     """
-    from tribunal.model_objects import run_to_end
+    from tribunal.process.model_objects import run_to_end
 
     return run_to_end(ajudge, text, **given)
 
@@ -180,7 +180,7 @@ async def trial(text: str | None = None, **given: Any) -> AsyncGenerator[dict[st
         Every event as it happens, as plain JSON; its `event` says what it is: `asking`, `call`, `turn`, `opinion`, …
         (docs/events.md; `tribunal.events.event_of` reads one, with its types). At last the record, as of `ajudge`.
     """
-    from tribunal.cases.session import stream_post
+    from tribunal.docket.session import stream_post
 
     of_case = ("image", "post_id", "language", "earlier", "author", "config")
     post = {name: given.pop(name) for name in of_case if name in given}
@@ -200,7 +200,7 @@ def main() -> None:
     from tribunal.commands import app
     from tribunal.commands.trust import read_dotenv_and_ask
     from tribunal.environment import export_trusted_dotenv
-    from tribunal.terminal import degrade_output, print_uncaught_error
+    from tribunal.process.terminal import degrade_output, print_uncaught_error
 
     degrade_output()
     sys.excepthook = print_uncaught_error

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tribunal.core.text import one_line
 from tribunal.errors import BadInput
-from tribunal.model_objects import object_names
+from tribunal.process.model_objects import object_names
 from tribunal.settings import SETTINGS
 from tribunal.shared_settings import SHIPPED_POLICIES
-from tribunal.text import one_line
 from tribunal.trust import ALLOW, MODEL_SETTINGS, is_allowed, read_allowed
 
 _REHEARSAL = ("rehearsal", "rehearsal:court")

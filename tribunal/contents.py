@@ -18,11 +18,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from tribunal.core.text import suggest_name
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.files import read_regular, write_whole
+from tribunal.process.files import read_regular, write_whole
 from tribunal.systems import resource
-from tribunal.text import suggest_name
 from tribunal.trust import check_words, for_clients
 
 Kind = Literal["policy", "prompts", "line_up", "threshold_file"]

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tribunal.client_settings import check_request
+from tribunal.core.text import parse_json, shorten_repr
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
 from tribunal.settings import (
@@ -25,7 +26,6 @@ from tribunal.settings import (
 )
 from tribunal.settings_base import GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.shared_settings import MODE_WORDS, POLICIES, Mode, Task
-from tribunal.text import parse_json, shorten_repr
 from tribunal.trust import ALLOW, settings_come_from_clients
 
 if TYPE_CHECKING:

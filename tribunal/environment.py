@@ -2,7 +2,8 @@
 
 A `.env` file lies in the working folder, which may be anybody's: a cloned project, a data set. It may bring keys and
 say which model is used. Every other line of it (a data folder, a database, an address, a list of what is allowed, a
-trace) counts only once the operator trusts the file (`tribunal.trusted_folders`). No key lends trust to another line.
+trace) counts only once the operator trusts the file (`tribunal.process.trusted_folders`). No key lends trust to
+another line.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
-from tribunal.trusted_folders import TRUST_DOTENV, answer_for, operators_folder
+from tribunal.process.files import read_regular
+from tribunal.process.trusted_folders import TRUST_DOTENV, answer_for, operators_folder
 
 FILE = ".env"
 KEY_NAME = re.compile(r"\w+_API_KEY(?:_\d+)?")

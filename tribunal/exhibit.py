@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field, ValidationError, model_validator
 
-from tribunal.calls import Frozen
+from tribunal.core.calls import Frozen
 from tribunal.errors import BadInput
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 
 from tribunal.contents import NamedTexts
 from tribunal.context import Context, context_from
+from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
-from tribunal.text import parse_toml
 
 FIELDS = ("seats", "temperatures", "views", "extra_body")
 Setting = TypeVar("Setting")

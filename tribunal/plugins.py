@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from tribunal.core.text import one_line
 from tribunal.errors import BadInput
-from tribunal.text import one_line
 
 Group = Literal[
     "tribunal.providers", "tribunal.search", "tribunal.embeddings", "tribunal.datasets", "tribunal.graphs"

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tribunal.calls import JSON as JSON
-from tribunal.calls import Call as Call
-from tribunal.calls import Frozen as Frozen
-from tribunal.calls import ShownPart as ShownPart
-from tribunal.calls import Usage as Usage
+from tribunal.core.calls import JSON as JSON
+from tribunal.core.calls import Call as Call
+from tribunal.core.calls import Frozen as Frozen
+from tribunal.core.calls import ShownPart as ShownPart
+from tribunal.core.calls import Usage as Usage
 from tribunal.exhibit import Box as Box
 from tribunal.exhibit import Evidence as Evidence
 from tribunal.exhibit import EvidenceStance as EvidenceStance

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
 
+from tribunal.core.text import shorten_repr, suggest_name
 from tribunal.errors import BadInput
 from tribunal.graph_nodes import agents_of, nodes_heeding
-from tribunal.model_objects import name_objects
+from tribunal.process.model_objects import name_objects
 from tribunal.schema import JSON
 from tribunal.setting import DECLARED, SETTABLE_SEATS, Setting, is_settable_seat, setting, settings_in_order
 from tribunal.shared_settings import (
@@ -29,7 +30,6 @@ from tribunal.shared_settings import (
     Mode,
     join_names,
 )
-from tribunal.text import shorten_repr, suggest_name
 from tribunal.validation import describe_validation_error
 
 GRAPH_SETTINGS: dict[str, type[EveryGraph]] = {}  # by the name of the graph; systems of one's own add theirs

@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from tribunal.core.text import one_line
 from tribunal.errors import BadInput
-from tribunal.text import one_line
 
 ALLOW = "TRIBUNAL_ALLOW"
 _PLATFORM = "langgraph_api"  # the server of `langgraph dev` and of the LangGraph platform

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from tribunal.core.text import parse_toml, shorten_repr
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
-from tribunal.text import parse_toml, shorten_repr
+from tribunal.process.files import read_regular
 
 Model = TypeVar("Model", bound=BaseModel)
 

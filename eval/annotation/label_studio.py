@@ -17,16 +17,9 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from tribunal.errors import BadInput
-from tribunal.exports.label_studio import (
-    TASKS,
-    Annotation,
-    ExportModel,
-    LabellingInterface,
-    read_tasks,
-    write_task,
-)
-from tribunal.files import bounded_lines, open_regular, read_regular, write_atomically, write_whole
 from tribunal.models.image import MAX_BYTES
+from tribunal.process.files import bounded_lines, open_regular, read_regular, write_atomically, write_whole
+from tribunal.review.label_studio import TASKS, Annotation, ExportModel, LabellingInterface, read_tasks, write_task
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.validation import describe_validation_error
 

@@ -26,8 +26,8 @@ from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm,
 from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.rates import share_interval
 from tribunal.eval.report.page import render_template
-from tribunal.eval.runs.final_looks import final_look_in_words
-from tribunal.files import write_whole
+from tribunal.eval.runs.ledger import final_look_in_words
+from tribunal.process.files import write_whole
 from tribunal.runner.journal import RESULTS, report_unwritten
 from tribunal.runner.prices import Prices
 from tribunal.runner.results import read_results

@@ -13,9 +13,9 @@ import numpy as np
 from tribunal.errors import BadInput
 from tribunal.eval.compare.entries import ComparedEntry
 from tribunal.eval.measures.removal import match_removal
-from tribunal.exports.finished_cases import finished_cases
-from tribunal.probability import estimate_probability
+from tribunal.nodes.threshold import estimate_probability
 from tribunal.retrievers.indexes.table_rows import NO, YES, TableRow, read_rows
+from tribunal.review.case_tables import finished_cases
 from tribunal.runner.journal import RESULTS
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON

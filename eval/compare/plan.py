@@ -15,7 +15,7 @@ from tribunal.eval.compare.moderation_log import ModerationLog, read_log
 from tribunal.eval.datasets import Dataset, DatasetPool
 from tribunal.eval.evaluate import CACHE, Evaluation, prepare_run, run_series
 from tribunal.eval.experiments.plan import ReadyRun, open_evaluations
-from tribunal.eval.runs.final_looks import count_look
+from tribunal.eval.runs.ledger import count_look
 from tribunal.graphs import graph as load_graph
 from tribunal.prompts.sets import PromptSet, read_prompt_set
 from tribunal.runner.job import RunOptions

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
+from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import NO_IMAGES, Dataset, DatasetSpec, OpenOptions, PaperSample, Task
 from tribunal.eval.datasets.published import load_declared_sets
 from tribunal.plugins import list_known_names, names, plugin
 from tribunal.runner.sample import Gold, Sample, binary_label
-from tribunal.text import suggest_name
 
 __all__ = [
     "DATASETS",

@@ -16,8 +16,8 @@ from typing import Literal, TypedDict, Unpack
 from pydantic import Field
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.image_files import ImageFinder, candidate_paths
-from tribunal.files import hash_file, is_lfs_pointer
+from tribunal.eval.datasets.stored_data import ImageFinder, candidate_paths
+from tribunal.process.files import hash_file, is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import (
     TableRow,
     find_files,

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
 from tribunal.eval.datasets.dataset import Dataset
-from tribunal.eval.datasets.image_files import candidate_paths
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
+from tribunal.eval.datasets.stored_data import candidate_paths
 from tribunal.eval.datasets.table import POST_ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
 from tribunal.eval.datasets.table_files import TableFiles, copy_images
-from tribunal.files import is_lfs_pointer
+from tribunal.process.files import is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tribunal.core.text import parse_json, wellformed
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
-from tribunal.files import read_regular
+from tribunal.process.files import read_regular
 from tribunal.runner.sample import Sample, binary_label
 from tribunal.schema import JSON, Stance
-from tribunal.text import parse_json, wellformed
 
 FILES = "*[0-9].json"
 # The split whose labels are those that the recorded judge gave; in the other they are the sample's own.

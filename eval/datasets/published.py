@@ -15,11 +15,12 @@ from pathlib import Path, PurePath
 
 from pydantic import Field
 
+from tribunal.core.text import one_line, parse_json, parse_toml, wellformed
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperSample
 from tribunal.eval.datasets.predict_debates import read_predict_debates
 from tribunal.eval.datasets.table import read_fourchan, read_table
-from tribunal.files import read_regular, read_text
+from tribunal.process.files import read_regular, read_text
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.table_rows import NO, YES, TableRow, cell_text, refuse_pointer
 from tribunal.retrievers.perspectives.perspective import (
@@ -31,7 +32,6 @@ from tribunal.retrievers.perspectives.perspective import (
 )
 from tribunal.runner.sample import Gold, Sample, binary_label
 from tribunal.schema import JSON, Frozen
-from tribunal.text import one_line, parse_json, parse_toml, wellformed
 
 
 class FieldColumn(Frozen):

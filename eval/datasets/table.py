@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from tribunal.core.text import parse_json, wellformed
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.bounded_text import MOST_ROW
 from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
 from tribunal.runner.sample import Gold, Sample
-from tribunal.text import parse_json, wellformed
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")
 POST_ROLES = (*ROLES, "author")  # of a table of posts to be decided, too

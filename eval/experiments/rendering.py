@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from tribunal.eval.datasets import PLUS
 from tribunal.eval.experiments.table import TABLE, ExperimentRow, ExperimentTable
 from tribunal.eval.report.page import output_folder, render_template
-from tribunal.files import write_whole
+from tribunal.process.files import write_whole
 from tribunal.schema import JSON
 
 _COLUMNS = (

@@ -13,12 +13,13 @@ from typing import Literal
 
 from tribunal.eval.experiments.cell_measures import (
     CellMeasure,
+    PairedTest,
+    compare_conditions,
     compare_with_paper,
     format_as_printed,
     interval_of_difference,
     measure_cell,
 )
-from tribunal.eval.experiments.condition_tests import PairedTest, compare_conditions
 from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell, RunKey
 from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong
 from tribunal.eval.measures.metrics import measure_columns

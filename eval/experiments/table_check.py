@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from tribunal.context import context_from
+from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, find_dataset
 from tribunal.eval.experiments.cell_measures import find_measure_fault, is_figure
@@ -14,7 +15,6 @@ from tribunal.eval.protocols.protocol import Protocol, uses_setting
 from tribunal.graphs import graph
 from tribunal.schema import JSON
 from tribunal.settings import SETTINGS
-from tribunal.text import suggest_name
 
 _NAME = re.compile(r"[\w.=-]+", re.ASCII)  # becomes part of a folder's name
 

@@ -41,14 +41,13 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
-from tribunal.calls import DEMO_NOTICE, REHEARSED, Call
-from tribunal.cases.trial_table import spoken_turn
+from tribunal.core.calls import DEMO_NOTICE, REHEARSED, Call
 from tribunal.eval.datasets.sampling import SHUFFLED
-from tribunal.eval.export.posts_of_run import WordsOf
-from tribunal.eval.export.results import ExportedResult, ExportedRun, post_row, read_exported
+from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, post_row, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
 from tribunal.eval.measures.scores import MEASURES, score_rows
 from tribunal.eval.report.page import output_folder
+from tribunal.explanations.case_drawing import spoken_turn
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 

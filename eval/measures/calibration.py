@@ -11,10 +11,18 @@ from math import pi
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import LEVEL, ClusterKinds, Interval, Statistics, bca_intervals, draw_resamples
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns
-from tribunal.eval.measures.rates import divide, number_or_none
+from tribunal.eval.measures.rates import (
+    LEVEL,
+    ClusterKinds,
+    Interval,
+    Statistics,
+    bca_intervals,
+    divide,
+    draw_resamples,
+    number_or_none,
+)
 from tribunal.schema import JSON
 
 BINS = 10

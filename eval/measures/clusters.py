@@ -15,13 +15,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tribunal.core.text import make_visible, suggest_name
+from tribunal.core.text_similarity import ALIKE, CHANCE, SIZE, decode_signatures
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
 from tribunal.eval.measures.columns import Ints, RunColumns
 from tribunal.runner.results import read_results
 from tribunal.schema import JSON
-from tribunal.text import make_visible, suggest_name
-from tribunal.text_similarity import ALIKE, CHANCE, SIZE, decode_signatures
 
 GROUP, NEAR, POST = "group", "near-duplicates", "post"
 _ROWS = 4  # bytes of a band: posts that are equal in one of the bands are compared

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tribunal.calls import REHEARSAL, warnings_of_unfit_models
+from tribunal.core.calls import REHEARSAL, warnings_of_unfit_models
 from tribunal.runner.prices import ModelUsage, ShortcutSavings, UsageByModel, add_calls
 from tribunal.runner.results import Result, read_results, read_run_file
 from tribunal.runner.tally import FormatCounts, ReasonCounts, formats_of_calls, reasons_of_calls

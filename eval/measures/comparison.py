@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, Statistics, bca_intervals
 from tribunal.eval.measures.calibration import calibration_statistics, group_confidences
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.rates import (
+    ClusterKinds,
+    Interval,
+    Statistics,
+    bca_intervals,
     difference_interval,
     exchange_test,
     holm_correction,

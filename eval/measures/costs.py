@@ -15,11 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import OWN_CACHE, Floats, Ints, RunColumns
 from tribunal.eval.measures.comparison import compare_runs, correct_by_holm, share_posts
-from tribunal.eval.measures.rates import exchange_test, mean_or_none, share_interval
+from tribunal.eval.measures.rates import (
+    ClusterKinds,
+    Interval,
+    bca_intervals,
+    exchange_test,
+    mean_or_none,
+    share_interval,
+)
 from tribunal.runner.prices import ModelUsage, Prices, UsageByModel, prices_of_run
 from tribunal.runner.results import read_results
 from tribunal.schema import JSON

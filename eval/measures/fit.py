@@ -34,9 +34,9 @@ from tribunal.eval.measures.risk_control import (
     least_posts_needed,
     split_error,
 )
+from tribunal.nodes.threshold import ByVerdict, Threshold, counted_as, interpolate
 from tribunal.runner.results import read_full_line
 from tribunal.schema import JSON
-from tribunal.threshold import ByVerdict, Threshold, counted_as, interpolate
 
 # The settings that name a model.
 OF_MODELS = ("model", "aux_model", "judge_model", "seats")

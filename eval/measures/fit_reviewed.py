@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from tribunal.core.text import parse_json
+from tribunal.core.text_similarity import text_signature
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import NEAR, POST, near_duplicates
 from tribunal.eval.measures.fit import FittingPosts, clusters_as_json, fit_posts, warn_of_recurring_texts
 from tribunal.eval.measures.risk_control import AgreementPromise, CaseRange, LabelledPosts
+from tribunal.nodes.threshold import Threshold
 from tribunal.schema import JSON
-from tribunal.text import parse_json
-from tribunal.text_similarity import text_signature
-from tribunal.threshold import Threshold
 
 SELECTED = (
     "reviewed cases are a selected sample: most were reviewed because the court was unsure, so the threshold holds for "

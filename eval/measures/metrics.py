@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tribunal.eval.measures import bootstrap
-from tribunal.eval.measures.agreement import measure_perspectives, measure_repeats
-from tribunal.eval.measures.bootstrap import LEVEL
+from tribunal.eval.measures import rates as bootstrap
+from tribunal.eval.measures.agreement import measure_consistency, measure_perspectives, measure_repeats
 from tribunal.eval.measures.calibration import CELLS_OF_GROUP, POINTS_OF_GROUP, measure_calibration
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import MEASURED_GROUPS, RunColumns, read_columns
-from tribunal.eval.measures.consistency import measure_consistency
 from tribunal.eval.measures.costs import measure_cost, measure_group_cost, measure_savings
+from tribunal.eval.measures.rates import LEVEL
 from tribunal.eval.measures.scores import (
     binary_accuracy,
     binary_scores,
@@ -24,7 +23,7 @@ from tribunal.eval.measures.scores import (
     score_rows,
     scores_by_label,
 )  # fmt: skip
-from tribunal.files import write_whole
+from tribunal.process.files import write_whole
 from tribunal.runner.journal import report_unwritten
 from tribunal.runner.tally import count_empty_reasons, response_format_shares
 from tribunal.schema import JSON

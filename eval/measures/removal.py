@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from tribunal.eval.measures.bootstrap import LEVEL
 from tribunal.eval.measures.columns import Bools, Floats
-from tribunal.eval.measures.rates import wilson_interval
+from tribunal.eval.measures.rates import LEVEL, wilson_interval
 
 _DIGITS = 6  # of a probability
 

@@ -27,8 +27,8 @@ import numpy as np
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import Bools, Floats, Ints
 from tribunal.eval.runs.ledger import count_entry
+from tribunal.nodes.threshold import KINDS, Kind
 from tribunal.schema import JSON
-from tribunal.threshold import KINDS, Kind
 
 GRID: Floats = np.arange(100, -1, -1) / 100
 # Where the sequence begins, and with which part of the error. Few posts reach the first two: they are for judges that

@@ -21,10 +21,12 @@ from math import sqrt
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, Statistics
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.rates import (
+    ClusterKinds,
+    Interval,
+    Statistics,
     divide,
     f1_interval,
     mean_or_none,

@@ -17,16 +17,16 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from tribunal.contents import read_once
 from tribunal.context import settings_of
+from tribunal.core.text import count_noun, parse_toml, suggest_name
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
-from tribunal.files import read_text
 from tribunal.graphs import graph as load_graph
 from tribunal.plugins import load_all
+from tribunal.process.files import read_text
 from tribunal.schema import JSON, Frozen
 from tribunal.settings import GRAPHS
 from tribunal.systems import seats_in, systems
-from tribunal.text import count_noun, parse_toml, suggest_name
 from tribunal.validation import describe_validation_error
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper

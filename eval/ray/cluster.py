@@ -21,11 +21,11 @@ from langchain_core.tracers.langchain import wait_for_all_tracers
 from ray.exceptions import RayError
 
 from tribunal.errors import BadInput
+from tribunal.process.terminal import redirect_library_output
+from tribunal.process.workers import JobWorker
 from tribunal.runner.job import RunEngine, RunOrder
 from tribunal.runner.worker import serve_posts
 from tribunal.schema import JSON
-from tribunal.terminal import redirect_library_output
-from tribunal.workers import JobWorker
 
 _TRACE_SECONDS = 10
 # Whether runs one after another share the cluster that the first of them joins.

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
+from tribunal.eval.measures.agreement import compare_consistency_of_all
 from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong, read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
-from tribunal.eval.measures.consistency import compare_consistency_of_all
 from tribunal.eval.measures.costs import compare_settings, money_saved
 from tribunal.eval.measures.metrics import DETAILED, measure_columns
-from tribunal.eval.report.charts import Axis, percent_axis
 from tribunal.eval.report.cost_fronts import cost_fronts
 from tribunal.eval.report.overview import (
     CITATION,
+    LONGEST,
     PAPER_POLICY,
     TEST_POSTS,
     baseline_rows,
@@ -26,12 +26,12 @@ from tribunal.eval.report.overview import (
     name_labels_by_policy,
     overview_row,
     paper_table,
+    reported_posts,
 )
-from tribunal.eval.report.page import output_folder, render_template
-from tribunal.eval.report.posts import LONGEST, reported_posts
+from tribunal.eval.report.page import Axis, output_folder, percent_axis, render_template
 from tribunal.eval.report.samples import write_samples
-from tribunal.eval.runs.final_looks import final_look_in_words
-from tribunal.files import write_whole
+from tribunal.eval.runs.ledger import final_look_in_words
+from tribunal.process.files import write_whole
 from tribunal.runner.prices import Prices, prices_of_run, warn_of_changed_servers
 from tribunal.runner.results import find_chain_fault
 from tribunal.runner.tally import warn_of_empty_reasons, warn_of_mixed_formats

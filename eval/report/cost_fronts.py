@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
+from tribunal.core.text import count_noun
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Ints, RunColumns
 from tribunal.eval.measures.costs import SPANNED, mean_costs, money_by_result
 from tribunal.eval.measures.metrics import DETAILED
-from tribunal.eval.report.charts import CostAndValue, cost_axis, pareto_front, percent_axis, rivals_within_intervals
+from tribunal.eval.report.page import CostAndValue, cost_axis, pareto_front, percent_axis, rivals_within_intervals
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
-from tribunal.text import count_noun
 
 COSTS = ("money", "tokens", "calls", "seconds")  # the first that is known of all runs is in the first picture
 VALUES = ("accuracy", "macro_f1")

@@ -18,16 +18,16 @@ from markupsafe import Markup
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from tribunal.cases.case_drawing import draw_fragment, stylesheet
-from tribunal.cases.view_maker import view_case
+from tribunal.core.text import make_visible, one_line
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import GROUPS, NO_LABEL, result_numbers, values_of_fields
 from tribunal.eval.report.page import hash_source, output_folder, read_source, render_template
-from tribunal.files import write_whole
+from tribunal.explanations.case_drawing import draw_fragment, stylesheet
+from tribunal.explanations.view_maker import view_case
+from tribunal.process.files import write_whole
 from tribunal.runner.prices import Prices, prices_of_run
 from tribunal.runner.results import Result, read_full_line, read_lines, read_run_file
 from tribunal.schema import JSON, Record
-from tribunal.text import make_visible, one_line
 
 FILE = "samples.html"
 MOST_CASES = 1000  # whole cases in the file, over all its runs

@@ -13,12 +13,13 @@ from tribunal.environment import environment
 from tribunal.errors import BadInput
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
-from tribunal.files import LockHeld, hold_lock, write_whole
 from tribunal.line_up import apply_line_up
-from tribunal.loops import run_many
-from tribunal.model_objects import refuse_objects
 from tribunal.models.registry import check_models
-from tribunal.prompts.answer_names import warn_of_other_models
+from tribunal.nodes.threshold import Threshold, read_threshold
+from tribunal.process.files import LockHeld, hold_lock, write_whole
+from tribunal.process.loops import run_many
+from tribunal.process.model_objects import refuse_objects
+from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.runner.decider import encode_line
 from tribunal.runner.engine import decide_posts
@@ -38,7 +39,6 @@ from tribunal.runner.prices import PRICES
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON, Record
 from tribunal.systems import system_of
-from tribunal.threshold import Threshold, read_threshold
 
 
 def carry_out_run(
@@ -163,7 +163,7 @@ async def insert_reviewed_results(folder: Path) -> tuple[int, int]:
     waiting = sum(start.outcome == "pending" for start in read_line_starts(folder / RESULTS))
     if not waiting:
         return 0, 0
-    from tribunal.cases.docket import docket_here  # SQLite, for those who have such results
+    from tribunal.docket.docket import docket_here  # SQLite, for those who have such results
 
     docket = await docket_here()
     decided = {entry.thread for entry in await docket.entries(decided=True) if entry.status == "decided"}

@@ -22,17 +22,17 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.locations import Location, Unreachable, write_whole_at
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.run_file import check_unchanged, encode_run_file
 from tribunal.eval.runs.tables import COLUMNS, OutputColumns
-from tribunal.exports.table_files import ColumnKind, arrow_schema
-from tribunal.files import write_whole
-from tribunal.locations import Location, Unreachable, write_whole_at
+from tribunal.process.files import write_whole
+from tribunal.review.table_files import ColumnKind, arrow_schema
 from tribunal.runner.journal import RESULTS, RUN, Journal, OutputUnwritten, read_line_starts
 from tribunal.runner.tally import RunTally, Watch
 from tribunal.schema import JSON, Frozen
-from tribunal.text import parse_json
 
 # Readers of a folder of Parquet leave out what begins with an underscore.
 MANIFEST, FOLDER_RUN = "_manifest.json", "_run.json"

@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
 
-from tribunal.budget import LAST_WORD, Budget
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
-from tribunal.loops import PerLoop
 from tribunal.models.ask import Answer
+from tribunal.models.budget import LAST_WORD, Budget
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.saved_calls import save_call, save_result
 from tribunal.nodes.state import ResearchState, post_of
+from tribunal.process.loops import PerLoop
 from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Evidence
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.archive import StoredPage
-    from tribunal.retrievers.web.passages import Window
+    from tribunal.retrievers.web.page_reader import Window
 
 PageFetcher = Callable[[str], Coroutine[Any, Any, "StoredPage | str"]]
 _KEPT = 256
@@ -204,7 +204,7 @@ async def _read_pages(
 
 
 async def _cut_page(page: StoredPage, target: JSON, state: ResearchState, kept: int) -> _PageReading:
-    from tribunal.retrievers.web.passages import cut_windows_in_thread
+    from tribunal.retrievers.web.page_reader import cut_windows_in_thread
 
     context, library = context_of(state), await library_of_case(state)
     counter = await library.web.counter
@@ -239,7 +239,7 @@ def _ask_about_window(
 
 async def _find_evidence(reading: _PageReading, state: ResearchState) -> JSON:
     """Return the evidence in a page, how many quoted passages it doesn't hold, and the log."""
-    from tribunal.retrievers.web.passages import find_passage
+    from tribunal.retrievers.web.page_reader import find_passage
 
     context, page, windows = context_of(state), reading.page, reading.windows
     counter = await (await library_of_case(state)).web.counter

@@ -17,9 +17,16 @@ from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
 from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, VerdictForm, verdict_form
-from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
-from tribunal.nodes.forms import Mend, chain_menders, citing_form, mend_percent, same_form
+from tribunal.nodes.forms import (
+    Mend,
+    chain_menders,
+    cited_clauses,
+    citing_form,
+    mend_percent,
+    same_form,
+    strike_unknown_clauses,
+)
 from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, is_closed, is_uncertain

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer
 from tribunal.models.registry import current_registry, models_of_seat
+from tribunal.models.stops import show_question, stop_at_head
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.queries import warn_of_unread_pages
@@ -23,7 +24,6 @@ from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
-from tribunal.stops import show_question, stop_at_head
 
 
 @agent

@@ -12,9 +12,15 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import quote_transcript
-from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
-from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent
+from tribunal.nodes.forms import (
+    DecisionForm,
+    chain_menders,
+    cited_clauses,
+    decision_form,
+    mend_percent,
+    strike_unknown_clauses,
+)
 from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, transcript_of
 from tribunal.nodes.verdict import deliver, is_closed, with_confidence

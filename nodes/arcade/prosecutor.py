@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from tribunal.calls import NOTHING_FOUND, was_rehearsed
 from tribunal.context import context_of
+from tribunal.core.calls import NOTHING_FOUND, was_rehearsed
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
@@ -20,9 +20,8 @@ from tribunal.nodes.arcade.cues import (
     quote_turn,
 )
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
-from tribunal.nodes.clauses import strike_unknown_clauses
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
-from tribunal.nodes.forms import Mend, chain_menders
+from tribunal.nodes.forms import Mend, chain_menders, strike_unknown_clauses
 from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
 from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
 from tribunal.prompts.marks import Material, Ours, ours, short_word, together

@@ -9,24 +9,23 @@ from typing import Any, Literal
 
 from langgraph.types import Overwrite, Send
 
-from tribunal.budget import reserve_requests
-from tribunal.calls import lacks_a_reason
 from tribunal.context import Context, context_of
+from tribunal.core.calls import lacks_a_reason
 from tribunal.errors import BadInput, ModelError, TribunalError
 from tribunal.models.ask import ask
+from tribunal.models.budget import reserve_requests
 from tribunal.models.role import Role
+from tribunal.models.stops import stop_at_head
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.antihate.research import begin_research
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
-from tribunal.nodes.clauses import mend_decision
-from tribunal.nodes.forms import decision_form, sure_form
+from tribunal.nodes.forms import decision_form, mend_decision, sure_form
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.nodes.state import Case, CaseRuntime, CaseState, log_of_fault, post_of
 from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Precedent, Saving
-from tribunal.stops import stop_at_head
 
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.

@@ -26,20 +26,19 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from tribunal.budget import renew_budget
 from tribunal.context import Context, context_of, warn_of_overruled_settings
+from tribunal.core.text import escape_markdown, one_line
 from tribunal.errors import BadInput
+from tribunal.models.budget import renew_budget
 from tribunal.nodes.agents import node, router
-from tribunal.nodes.chat import answer_message
-from tribunal.nodes.clauses import clause_list, named_clauses
+from tribunal.nodes.channels import answer_message
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
-from tribunal.nodes.forms import one_of
+from tribunal.nodes.forms import clause_list, named_clauses, one_of
 from tribunal.nodes.state import Case, CaseRuntime, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
-from tribunal.text import escape_markdown, one_line
 from tribunal.validation import describe_validation_error
 
 ACTION = "decide"

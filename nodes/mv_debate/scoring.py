@@ -23,19 +23,21 @@ from pydantic import (
     model_validator,
 )
 
-from tribunal.budget import Budget
 from tribunal.context import context_of
 from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
+from tribunal.models.budget import Budget
 from tribunal.models.role import Role
+from tribunal.models.stops import stop_at_head
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
-from tribunal.nodes.clauses import cited_clauses, mend_decision
 from tribunal.nodes.forms import (
     CLAIM,
     LEAST_PERCENT,
     Form,
     Reason,
+    cited_clauses,
     citing_form,
+    mend_decision,
     name_meant,
     one_of,
     same_form,
@@ -61,7 +63,6 @@ from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Turn
-from tribunal.stops import stop_at_head
 
 Scores = Mapping[str, Decimal]
 

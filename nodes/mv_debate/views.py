@@ -13,22 +13,21 @@ from typing import Annotated, Any, Literal
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
 
-from tribunal.budget import Budget
 from tribunal.context import context_of
 from tribunal.errors import ModelError, WrongState
 from tribunal.line_up import apply_line_up
 from tribunal.models.ask import Answer, ask
+from tribunal.models.budget import Budget
 from tribunal.models.role import Role
+from tribunal.models.stops import stop_at_head
 from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
-from tribunal.nodes.clauses import cited_clauses
-from tribunal.nodes.forms import Form, Reason, one_of, same_form
+from tribunal.nodes.forms import Form, Reason, cited_clauses, one_of, same_form
 from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, log_of_fault, outcome_of, write_turn
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
 from tribunal.shared_settings import VIEWS
-from tribunal.stops import stop_at_head
 
 YES, NO = "YES", "NO"
 

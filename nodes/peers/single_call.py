@@ -19,15 +19,14 @@ from typing import Annotated, Any, NamedTuple
 from langgraph.types import Overwrite
 from pydantic import create_model
 
-from tribunal.budget import DrawBudget
 from tribunal.context import Context, context_of
 from tribunal.errors import BudgetSpent
 from tribunal.models.ask import Answer, ask
+from tribunal.models.budget import DrawBudget
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
-from tribunal.nodes.clauses import cited_clauses, mend_decision
-from tribunal.nodes.forms import DecisionForm, category_field, citing_form, text_bounds
+from tribunal.nodes.forms import DecisionForm, category_field, cited_clauses, citing_form, mend_decision, text_bounds
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import CaseRuntime, Views, write_turn

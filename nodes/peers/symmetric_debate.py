@@ -11,14 +11,14 @@ from typing import Annotated, Literal
 
 from langgraph.types import Send
 
-from tribunal.budget import Budget, count_tokens_paid
 from tribunal.context import Context, context_of
 from tribunal.errors import WrongState
+from tribunal.models.budget import Budget, count_tokens_paid
 from tribunal.models.role import Role
+from tribunal.models.stops import stop_at_head
 from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import says
-from tribunal.nodes.clauses import mend_decision
-from tribunal.nodes.forms import MOST_CLAUSES, citing_form
+from tribunal.nodes.forms import MOST_CLAUSES, citing_form, mend_decision
 from tribunal.nodes.mv_debate.views import (
     NO,
     YES,
@@ -36,7 +36,6 @@ from tribunal.nodes.verdict import deliver, is_closed, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
-from tribunal.stops import stop_at_head
 
 # `final`: the budget is looked at before a round, which is held whole or not at all.
 AGENT = Role("agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True)

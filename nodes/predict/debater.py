@@ -9,17 +9,18 @@ from typing import Any, Literal
 
 from pydantic import create_model
 
-from tribunal.calls import was_rehearsed
 from tribunal.context import context_of
+from tribunal.core.calls import was_rehearsed
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
-from tribunal.nodes.clauses import cited_clauses, mend_decision
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.forms import (
     Form,
     Reason,
+    cited_clauses,
     citing_form,
+    mend_decision,
     one_of,
     same_form,
 )

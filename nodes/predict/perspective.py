@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
 
-from tribunal.budget import LAST_WORD, Budget
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
+from tribunal.events import PerspectiveBrief
 from tribunal.models.ask import ask
+from tribunal.models.budget import LAST_WORD, Budget
 from tribunal.models.role import Role
+from tribunal.models.stops import stop_at_head
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.channels import Like
 from tribunal.nodes.forms import Form, Reason, citing_form, one_of, same_form
 from tribunal.nodes.state import CaseRuntime, PanelState, SeatState, case_for_seat, log_of_fault, outcome_of, post_of
 from tribunal.nodes.verdict import is_closed
-from tribunal.notes import PerspectiveBrief
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
-from tribunal.stops import stop_at_head
 
 if TYPE_CHECKING:
     from tribunal.retrievers.perspectives.perspective import Perspective, Searcher

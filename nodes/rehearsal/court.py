@@ -9,11 +9,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tribunal.calls import NOTHING_FOUND
+from tribunal.core.calls import NOTHING_FOUND
 from tribunal.models.role import Question
 from tribunal.nodes.explaining import category_from, decision_from
-from tribunal.nodes.rehearsal.lexicon import LEXICON, argue, category_of_group, protected_name
-from tribunal.nodes.rehearsal.material import CueStatement, evidence_ids, read_entries, read_transcript, statements_in
+from tribunal.nodes.rehearsal.lexicon import (
+    LEXICON,
+    CueStatement,
+    argue,
+    category_of_group,
+    evidence_ids,
+    protected_name,
+    read_entries,
+    read_transcript,
+    statements_in,
+)
 from tribunal.nodes.rehearsal.reading import (
     Excuse,
     PostReading,

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tribunal.calls import NOTHING_FOUND
+from tribunal.core.calls import NOTHING_FOUND
+from tribunal.core.text import one_line
 from tribunal.models.role import Question
-from tribunal.nodes.rehearsal.lexicon import LEXICON, Words
-from tribunal.nodes.rehearsal.material import evidence_ids, marked_text, read_blocks, read_entries
+from tribunal.nodes.rehearsal.lexicon import LEXICON, Words, evidence_ids, marked_text, read_blocks, read_entries
 from tribunal.nodes.rehearsal.reading import plain_text, reading_of_question, shorten_quote
 from tribunal.schema import JSON, CueType
-from tribunal.text import one_line
 
 _BROAD = re.compile(r"stereotype|implicit|implied|veiled|between the lines|sarcasm|indirect", re.IGNORECASE)
 _LATIN = re.compile(r"[A-Za-z]")

@@ -21,11 +21,11 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field
 
+from tribunal.core.schema_filling import fill_schema
 from tribunal.models.role import Question
 from tribunal.nodes.rehearsal import court, debates
 from tribunal.nodes.rehearsal.reading import decide_alone, take_exam
 from tribunal.schema import JSON
-from tribunal.schema_filling import fill_schema
 
 # A part answers in the form asked for, or in words where the role takes words.
 Part = Callable[[Question], JSON | str]

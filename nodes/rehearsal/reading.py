@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tribunal.calls import NOTHING_FOUND
+from tribunal.core.calls import NOTHING_FOUND
+from tribunal.core.text import one_line, wellformed, without_hidden
 from tribunal.models.role import Question
 from tribunal.nodes.rehearsal.lexicon import (
     LEXICON,
@@ -21,7 +22,6 @@ from tribunal.nodes.rehearsal.lexicon import (
 )
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, CueType
-from tribunal.text import one_line, wellformed, without_hidden
 
 REACH = 80  # characters between a group's name and what is said of it
 AROUND = 300  # characters on either side in which excuses are looked for

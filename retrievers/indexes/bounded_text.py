@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from json import JSONDecodeError
 from typing import IO, Any, cast
 
+from tribunal.core.text import TooDeep, parse_json_at
 from tribunal.errors import BadInput
-from tribunal.text import TooDeep, parse_json_at
 
 # Characters of one unpacked row; in Parquet, bytes. FakeNewsNet puts every tweet id of a story into one cell.
 MOST_ROW = 16 * 1024**2

@@ -24,11 +24,11 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, ValidationError
 
+from tribunal.core.text import make_visible, one_line, parse_json
 from tribunal.errors import BadInput
-from tribunal.files import hash_file, read_regular, write_whole
 from tribunal.models.embeddings import TFIDF
+from tribunal.process.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON, Frozen
-from tribunal.text import make_visible, one_line, parse_json
 from tribunal.validation import describe_validation_error
 
 MANIFEST, VERIFIED = "manifest.json", "verified.json"

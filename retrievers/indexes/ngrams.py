@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tribunal.files import open_regular, write_atomically
+from tribunal.core.text import normalize_text
 from tribunal.models.embeddings import TFIDF, Use, Vectors
 from tribunal.models.embeddings.vectors import normalize_rows
-from tribunal.text import normalize_text
+from tribunal.process.files import open_regular, write_atomically
 
 DIMENSION = 384
 MOST_NGRAMS = 16_384

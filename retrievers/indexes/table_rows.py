@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
+from tribunal.core.text import make_visible, parse_json, wellformed
 from tribunal.environment import say_once
 from tribunal.errors import BadInput
-from tribunal.files import check_regular, is_lfs_pointer, open_regular
 from tribunal.plugins import require_extra
+from tribunal.process.files import check_regular, is_lfs_pointer, open_regular
 from tribunal.retrievers.indexes.bounded_text import (
     MOST_ROW,
     JsonParts,
@@ -27,7 +28,6 @@ from tribunal.retrievers.indexes.bounded_text import (
     find_marked_encoding,
     too_large,
 )
-from tribunal.text import make_visible, parse_json, wellformed
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns

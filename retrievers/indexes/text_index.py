@@ -27,13 +27,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
-from tribunal.files import LockHeld, hold_lock, open_regular, read_regular, sync_file, write_atomically
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
+from tribunal.process.files import LockHeld, hold_lock, open_regular, read_regular, sync_file, write_atomically
 from tribunal.retrievers.indexes.manifest import MANIFEST, IndexFile, IndexManifest, note_file
 from tribunal.retrievers.indexes.ngrams import NgramEmbedder, fit_ngrams, map_bytes, map_ngrams, write_ngrams
 from tribunal.schema import JSON
-from tribunal.text import parse_json
 
 Row = TypeVar("Row")
 

@@ -13,11 +13,11 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
+from tribunal.core.text import equality_key, normalize_text
 from tribunal.errors import BadInput
 from tribunal.retrievers.indexes.text_index import SPARE
 from tribunal.retrievers.perspectives.perspective import Perspective, make_example
 from tribunal.schema import Example
-from tribunal.text import equality_key, normalize_text
 
 
 class PerspectiveRetriever(BaseRetriever):

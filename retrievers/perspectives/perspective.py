@@ -15,12 +15,12 @@ from typing import NamedTuple, Protocol, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from tribunal.core.text import parse_toml, suggest_name
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
+from tribunal.process.files import read_regular
 from tribunal.retrievers.indexes.table_rows import TableRow, drop_decimal_point, find_files, read_rows
 from tribunal.schema import Example, Frozen, Stance
-from tribunal.text import parse_toml, suggest_name
 
 SHIPPED = Path(__file__).parent / "specs"
 PAPER = ("k-haters", "k-mhas", "kold", "kodoli", "unsmile")

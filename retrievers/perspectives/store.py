@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tribunal.contents import read_once
+from tribunal.core.text import equality_key, normalize_text
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
 from tribunal.retrievers.indexes.manifest import MANIFEST, FileNote, IndexManifest, note_file
@@ -38,7 +39,6 @@ from tribunal.retrievers.perspectives.perspective import (
     read_labelled_texts,
 )
 from tribunal.schema import Example, Stance
-from tribunal.text import equality_key, normalize_text
 
 if TYPE_CHECKING:
     from tribunal.retrievers.perspectives.langchain import PerspectiveRetriever

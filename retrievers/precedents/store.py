@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from tribunal.contents import read_once
+from tribunal.core.text import equality_key, normalize_text, one_line, suggest_name, wellformed
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import Embedder
@@ -23,7 +24,6 @@ from tribunal.retrievers.indexes.table_rows import NO, YES, read_rows
 from tribunal.retrievers.indexes.text_index import TextIndex, map_index
 from tribunal.retrievers.perspectives.perspective import is_path
 from tribunal.schema import Frozen
-from tribunal.text import equality_key, normalize_text, one_line, suggest_name, wellformed
 from tribunal.trust import stored_settings
 
 # accepted: a person took the court's verdict; changed: they decided otherwise; appealed: it was decided on an appeal.

@@ -34,12 +34,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator
 
-from tribunal.database import Database, DatabaseError
+from tribunal.core.text import parse_json, scrub, scrub_json, wellformed
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.registry import known_secrets
+from tribunal.process.database import Database, DatabaseError
 from tribunal.schema import JSON, Frozen
-from tribunal.text import parse_json, scrub, scrub_json, wellformed
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.fetch.fetcher import FetchedPage

@@ -17,10 +17,10 @@ import lxml.html  # type: ignore[import-untyped]
 import trafilatura
 from lxml.html import HtmlElement
 
+from tribunal.core.text import one_line, wellformed, without_hidden
 from tribunal.plugins import install_command
 from tribunal.retrievers.web.page_reader import MAX_CHARACTERS, PageText, PageUnreadable, decode_body, language_tag
 from tribunal.schema import JSON
-from tribunal.text import one_line, wellformed, without_hidden
 
 
 def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:

@@ -8,17 +8,17 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from tribunal.cases.case_drawing import draw_fragment
-from tribunal.cases.deciders import rule_of_policy
-from tribunal.cases.problem import Problem
+from tribunal.core.times import format_date
+from tribunal.docket.problem import Problem
 from tribunal.errors import BadInput
-from tribunal.nodes.clauses import clause_list
+from tribunal.explanations.case_drawing import draw_fragment
+from tribunal.explanations.deciders import rule_of_policy
+from tribunal.nodes.forms import clause_list
+from tribunal.review.appeals import NewAppeal
+from tribunal.review.claims import deciders, may_be_same_person, policy_of_case, undo_seconds_left
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_page import CaseId, serve_image, view_for_moderators
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, LeadVisit, ReviewerVisit
-from tribunal.service.replica.appeals import NewAppeal
-from tribunal.service.replica.claims import deciders, may_be_same_person, policy_of_case, undo_seconds_left
-from tribunal.times import format_date
 
 router = APIRouter()
 RowId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]

@@ -13,14 +13,14 @@ from fastapi.responses import Response
 from pydantic import ValidationError
 from sqlalchemy import select
 
-from tribunal.case_decider import find_models_outcome
-from tribunal.cases import waiting_cases as notes
-from tribunal.cases.case_search import CaseFilter
-from tribunal.cases.problem import Problem
-from tribunal.cases.waiting_cases import names_of_person
-from tribunal.clock import database_now
+from tribunal.core.times import DAY, database_now
+from tribunal.docket import waiting_cases as notes
+from tribunal.docket.case_search import CaseFilter
+from tribunal.docket.problem import Problem
+from tribunal.docket.waiting_cases import names_of_person
 from tribunal.errors import BadInput
-from tribunal.nodes.clauses import clause_list
+from tribunal.explanations.deciders import find_models_outcome
+from tribunal.nodes.forms import clause_list
 from tribunal.prompts.policy import Policy, translate_policy
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.service.desk.pages import parse_days
@@ -33,7 +33,6 @@ from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.service.routes.monitoring import FigureTimes
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import audit
-from tribunal.times import DAY
 from tribunal.validation import describe_validation_error
 
 router = APIRouter()

@@ -8,19 +8,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from tribunal.calls import DEMO_NOTICE, REHEARSED
-from tribunal.cases import waiting_cases as notes
-from tribunal.cases.author_history import count_earlier_decisions
-from tribunal.cases.case_drawing import draw_fragment
-from tribunal.cases.case_view import ActivityEntry, CaseNote, CaseView
-from tribunal.cases.deciders import recorded_policy, rule_of_policy
-from tribunal.cases.explanations import case_status
-from tribunal.cases.problem import Problem
-from tribunal.cases.record_rows import text_of
-from tribunal.cases.view_maker import view_case
-from tribunal.cases.waiting_cases import undo_seconds_left
+from tribunal.core.calls import DEMO_NOTICE, REHEARSED
+from tribunal.core.text import wellformed
+from tribunal.core.times import format_date
+from tribunal.docket import waiting_cases as notes
+from tribunal.docket.decision_effects import count_earlier_decisions
+from tribunal.docket.problem import Problem
+from tribunal.docket.record_rows import text_of
+from tribunal.docket.waiting_cases import undo_seconds_left
 from tribunal.errors import BadInput
+from tribunal.explanations.case_drawing import draw_fragment
+from tribunal.explanations.case_view import ActivityEntry, CaseNote, CaseView
+from tribunal.explanations.deciders import recorded_policy, rule_of_policy
+from tribunal.explanations.view_maker import view_case
 from tribunal.models.image import load_picture, stored_file
+from tribunal.review.explain import case_status
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_lists import (
     decides_blind,
@@ -34,8 +36,6 @@ from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.service.replica.near_copies import NearCopy
 from tribunal.store import audit as audit_log
-from tribunal.text import wellformed
-from tribunal.times import format_date
 
 router = APIRouter()
 CaseId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]

@@ -17,12 +17,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment
 
-from tribunal.cases.case_drawing import stylesheet
-from tribunal.cases.deciders import read_reason
-from tribunal.cases.problem import Problem
-from tribunal.templates import make_template_environment, visible_value
-from tribunal.text import count_noun
-from tribunal.times import format_duration, format_time, format_time_left
+from tribunal.core.templates import make_template_environment, visible_value
+from tribunal.core.text import count_noun
+from tribunal.core.times import format_duration, format_time, format_time_left
+from tribunal.docket.problem import Problem
+from tribunal.explanations.case_drawing import stylesheet
+from tribunal.explanations.deciders import read_reason
 
 router = APIRouter()
 DESK = "/desk"

@@ -12,8 +12,8 @@ from ipaddress import ip_address, ip_network
 
 from sqlalchemy import delete, select, update
 
-from tribunal.cases.problem import Problem
-from tribunal.clock import database_now
+from tribunal.core.times import database_now
+from tribunal.docket.problem import Problem
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.keys import Caller, caller_with_key_id
 from tribunal.service.replica.options import ServiceOptions

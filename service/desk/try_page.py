@@ -15,19 +15,19 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from tribunal.calls import DEMO_NOTICE, REHEARSAL, Call
-from tribunal.cases.case_drawing import line_of_case
-from tribunal.cases.case_view import TextSegment
-from tribunal.cases.deciders import PriceOfCall
-from tribunal.cases.explanations import case_from_row, view_with_image
-from tribunal.cases.problem import Problem
-from tribunal.cases.quotations import cut_segments
-from tribunal.cases.trial_table import mark_cues
-from tribunal.cases.view_maker import safe_link
+from tribunal.core.calls import DEMO_NOTICE, REHEARSAL, Call
+from tribunal.core.text import make_visible
+from tribunal.docket.problem import Problem
 from tribunal.environment import setting
 from tribunal.errors import BadInput
+from tribunal.explanations.case_drawing import line_of_case, mark_cues
+from tribunal.explanations.case_view import TextSegment
+from tribunal.explanations.deciders import PriceOfCall
+from tribunal.explanations.quotations import cut_segments
+from tribunal.explanations.view_maker import safe_link
 from tribunal.graphs import named_graphs
 from tribunal.prompts.policy import list_shipped_policies, load_policy
+from tribunal.review.explain import case_from_row, view_with_image
 from tribunal.schema import JSON, Cue, Turn
 from tribunal.service.desk.pages import HEADERS, render_page
 from tribunal.service.replica.case_intake import OpenCase
@@ -38,7 +38,6 @@ from tribunal.service.routes.cases import iter_trial_events
 from tribunal.service.routes.judge import JudgeRequest, make_case, read_judge_request
 from tribunal.service.routes.parameters import JSON_TYPE
 from tribunal.shared_settings import POLICIES, VIEWS
-from tribunal.text import make_visible
 
 router = APIRouter(route_class=KeyFirst)
 _SECURITY = "Content-Security-Policy"

@@ -17,9 +17,10 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import Field
 
-from tribunal.cases.problem import Problem
-from tribunal.cases.waiting_cases import claim_seconds_left, names_of_person
-from tribunal.clock import database_now
+from tribunal.core.text import wellformed
+from tribunal.core.times import database_now
+from tribunal.docket.problem import Problem
+from tribunal.docket.waiting_cases import claim_seconds_left, names_of_person
 from tribunal.schema import Frozen
 from tribunal.service.desk.pages import desk_address, redirect_to, render_page, render_problem
 from tribunal.service.desk.sessions import DeskSession, DeskSessionStore
@@ -27,7 +28,6 @@ from tribunal.service.replica.keys import Caller, Scope, count_request
 from tribunal.service.replica.replica import LOOPBACK
 from tribunal.service.routes.access import PEER, check_origin, host_of, may_be_operator, replica_of
 from tribunal.service.routes.parameters import media_type_of
-from tribunal.text import wellformed
 
 Role = Literal["reviewer", "lead", "auditor"]
 EVERYBODY: tuple[Role, ...] = ("reviewer", "lead", "auditor")

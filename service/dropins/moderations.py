@@ -8,17 +8,23 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Discriminator, Field, Tag
 
-from tribunal.cases.problem import Problem
 from tribunal.context import context_from
+from tribunal.core.text import one_line
+from tribunal.docket.problem import Problem
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
-from tribunal.service.dropins.errors import OpenAIError, dropin_responses, openai_error
-from tribunal.service.dropins.verdicts import score_of, score_of_category, score_posts
+from tribunal.service.dropins.verdicts import (
+    OpenAIError,
+    dropin_responses,
+    openai_error,
+    score_of,
+    score_of_category,
+    score_posts,
+)
 from tribunal.service.replica.keys import count_request
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, Owner
 from tribunal.service.routes.judge import MAX_TEXT
 from tribunal.service.routes.parameters import RequestBody, ResponseBody, responses
-from tribunal.text import one_line
 
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
 router = APIRouter(tags=["in place of OpenAI's moderations"], route_class=KeyFirst)

@@ -20,13 +20,13 @@ from typing import IO, Literal, NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
-from tribunal.cases.author_history import load_author_hash
-from tribunal.cases.problem import Problem
 from tribunal.context import context_from, refuse_unused_settings
+from tribunal.docket.decision_effects import load_author_hash
+from tribunal.docket.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
-from tribunal.files import open_regular
+from tribunal.process.files import open_regular
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore, NewBatch

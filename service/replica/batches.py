@@ -9,11 +9,12 @@ from pydantic import Field
 from sqlalchemy import and_, delete, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.cases.holds import NOT_HELD
-from tribunal.cases.leases import Held, existing_for_request, held_case_from_row, owner_is_dead
-from tribunal.cases.problem import Problem
-from tribunal.cases.record_rows import cancel_entry
-from tribunal.cases.reservations import (
+from tribunal.core.times import database_now, new_id
+from tribunal.docket.holds import NOT_HELD
+from tribunal.docket.leases import Held, existing_for_request, held_case_from_row, owner_is_dead
+from tribunal.docket.problem import Problem
+from tribunal.docket.record_rows import cancel_entry
+from tribunal.docket.reservations import (
     NO_RESERVATION,
     USUAL_BOUNDS,
     CaseBounds,
@@ -21,13 +22,11 @@ from tribunal.cases.reservations import (
     reserve_for_attempt,
     settle,
 )
-from tribunal.clock import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
 from tribunal.store.tables import batches, cases
-from tribunal.times import new_id
 
 _CANCELLED = "the batch was cancelled before its turn"
 

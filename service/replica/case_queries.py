@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import and_, case, func, or_, select
 
-from tribunal.cases.case_search import CaseFilter, ContentFilter, filter_conditions, find_cases, post_text
-from tribunal.cases.waiting_cases import claim_holds, names_of_person
-from tribunal.clock import database_now
+from tribunal.core.times import database_now
+from tribunal.docket.case_search import CaseFilter, ContentFilter, filter_conditions, find_cases, post_text
+from tribunal.docket.waiting_cases import claim_holds, names_of_person
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, notes

@@ -15,16 +15,15 @@ from typing import Literal, get_args
 
 from sqlalchemy import delete, func, select, update
 
-from tribunal.cases.problem import Problem
-from tribunal.cases.reservations import budget_problem
-from tribunal.clock import database_datetime, database_now
+from tribunal.core.times import database_datetime, database_now, format_date
+from tribunal.docket.problem import Problem
+from tribunal.docket.reservations import budget_problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import api_keys, desk_sessions, usage
-from tribunal.times import format_date
 
 Scope = Literal["judge", "review", "lead", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -1,7 +1,7 @@
 """Near-copies of a waiting case, decided together with it, and the decided cases that are nearest to a post.
 
-Texts are compared by MinHash signatures (`tribunal.text_similarity`), which lie in memory by case id and are made of
-the posts that the database holds; so every replica finds the same. Copies have the same image and the same policy.
+Texts are compared by MinHash signatures (`tribunal.core.text_similarity`), which lie in memory by case id and are made
+of the posts that the database holds; so every replica finds the same. Copies have the same image and the same policy.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
 
-from tribunal.exports.finished_cases import decided_case_of_row, has_words
+from tribunal.core.text import normalize_text
+from tribunal.core.text_similarity import ALIKE, similarity_to, text_signature
+from tribunal.review.case_tables import decided_case_of_row, has_words
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.case_queries import model_category, waits_for_review
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, decisions
-from tribunal.text import normalize_text
-from tribunal.text_similarity import ALIKE, similarity_to, text_signature
 
 if TYPE_CHECKING:
     from tribunal.retrievers.indexes.text_index import TextIndex

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
 
+from tribunal.core.text import parse_json, suggest_name
+from tribunal.core.times import seconds_of
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
-from tribunal.text import parse_json, suggest_name
-from tribunal.times import seconds_of
 from tribunal.validation import describe_validation_error
 
 # Not TRIBUNAL_SERVICE_: Kubernetes sets TRIBUNAL_SERVICE_HOST and …_PORT itself for a service called tribunal.

@@ -11,36 +11,34 @@ from functools import partial
 
 from sqlalchemy import and_, case, or_, select, update
 
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.decision_effects import store_sampling
-from tribunal.cases.docket import migrate_old_docket
-from tribunal.cases.holds import announce_expiring_cases, mark_held
-from tribunal.cases.leases import new_owner
-from tribunal.cases.outbox import Outbox
-from tribunal.clock import MOST_SECONDS, clock_offset, database_now
+from tribunal.core.times import MOST_SECONDS, clock_offset, database_now
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.decision_effects import store_sampling
+from tribunal.docket.docket import migrate_old_docket
+from tribunal.docket.holds import announce_expiring_cases, mark_held
+from tribunal.docket.leases import new_owner
+from tribunal.docket.outbox import Outbox
 from tribunal.errors import BadInput
-from tribunal.notices.mapping import read_mapping
+from tribunal.explanations.notices import read_mapping
+from tribunal.review.appeals import Appeals
+from tribunal.review.second_opinions import SecondOpinions
 from tribunal.runner.background_loops import repeat
 from tribunal.runner.case_worker import Worker
 from tribunal.runner.outages import Outages
 from tribunal.runner.prices import read_prices
 from tribunal.schema import JSON
-from tribunal.service.replica.appeals import Appeals
-from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
-from tribunal.service.replica.case_intake import CaseIntake, Reviews
+from tribunal.service.replica.case_intake import BatchFeeder, CaseIntake, Reviews
 from tribunal.service.replica.key_usage import case_bounds, settle_broken_off
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.near_copies import NearCopies, NearestCases
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.retention import Retention
-from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store.engine import Store
-from tribunal.store.problems import DatabaseUnreachable, explain_error, is_full
-from tribunal.store.table_versions import is_newer
+from tribunal.store.table_versions import DatabaseUnreachable, explain_error, is_full, is_newer
 from tribunal.store.tables import VERSION, cases
 
 _LOG = logging.getLogger(__name__)

@@ -9,18 +9,26 @@ from typing import Any
 
 from sqlalchemy import Table, delete, func, select, tuple_
 
-from tribunal.cases.erasure import ErasureRequest, ErasureResult, erase_words, remove_images, wipe_file
-from tribunal.cases.problem import Problem
-from tribunal.cases.retirement import RetirementRule, delete_empty_batches, is_alone, retire_cases
-from tribunal.clock import database_now
+from tribunal.core.times import DAY, database_now
+from tribunal.docket.erasure import (
+    ErasureRequest,
+    ErasureResult,
+    RetirementRule,
+    delete_empty_batches,
+    erase_words,
+    is_alone,
+    remove_images,
+    retire_cases,
+    wipe_file,
+)
+from tribunal.docket.problem import Problem
 from tribunal.errors import BadInput
-from tribunal.exports.finished_cases import forget_erased_precedents
 from tribunal.retrievers.precedents.building import forget_cases
+from tribunal.review.case_tables import forget_erased_precedents
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import Who, replica_actor
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, desk_sessions, desk_tries, events, idempotency, usage
-from tribunal.times import DAY
 
 _LOG = logging.getLogger(__name__)
 REQUEST_DAYS = 7  # that an Idempotency-Key stands for its request

@@ -17,6 +17,7 @@ from pydantic import Field
 from sqlalchemy import distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.core.times import format_date, format_duration
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.tables import escape_formula
 from tribunal.schema import JSON, Frozen
@@ -33,7 +34,6 @@ from tribunal.service.replica.figures import (
 )
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, cases, decisions, statements
-from tribunal.times import format_date, format_duration
 
 FORMATS = ("html", "markdown", "json", "csv")
 UNKNOWN = "unknown"

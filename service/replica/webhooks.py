@@ -22,16 +22,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from standardwebhooks import Webhook
 
 from tribunal import __version__
-from tribunal.cases.outbox import EVENTS, FIRST_EVENTS, TEST, Outbox, events_of_webhook, message_body
-from tribunal.cases.problem import Problem
-from tribunal.clock import database_datetime, database_now
+from tribunal.core.times import DAY, database_datetime, database_now, new_id, seconds_until_retry
+from tribunal.docket.outbox import EVENTS, FIRST_EVENTS, TEST, Outbox, events_of_webhook, message_body
+from tribunal.docket.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group, GroupCommit
 from tribunal.store.tables import deliveries, webhooks
-from tribunal.times import DAY, new_id, seconds_until_retry
 
 MAX_URL = 2000  # characters of an address
 _SECRET_PREFIX = "whsec_"  # noqa: S105 (the mark of one, by which scanners know it)

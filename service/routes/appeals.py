@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
-from tribunal.cases.problem import Problem
+from tribunal.docket.problem import Problem
+from tribunal.review.appeals import NewAppeal
 from tribunal.schema import JSON, Record
-from tribunal.service.replica.appeals import NewAppeal
 from tribunal.service.replica.case_intake import reviewer_name
 from tribunal.service.replica.keys import Caller
 from tribunal.service.routes import parameters as api

@@ -13,21 +13,21 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from tribunal.cases import case_search
-from tribunal.cases.author_letter import LETTER_SETTINGS, NoStatedReason, write_letter
-from tribunal.cases.case_drawing import content_security_policy, draw_markdown, draw_page
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.case_view import AuthorLetter, CaseView
-from tribunal.cases.explanations import case_from_row
-from tribunal.cases.explanations import view_with_image as explain_case_at_hand
-from tribunal.cases.problem import Problem
-from tribunal.cases.retries import retry_case
-from tribunal.cases.trials import ReviewerQuestion
-from tribunal.cases.view_maker import CaseAtHand
-from tribunal.cases.waiting_cases import claim_seconds_left
 from tribunal.context import context_from
+from tribunal.docket import case_search
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.holds import retry_case
+from tribunal.docket.problem import Problem
+from tribunal.docket.trials import ReviewerQuestion
+from tribunal.docket.waiting_cases import claim_seconds_left
 from tribunal.errors import BadInput
-from tribunal.notices.mapping import read_mapping
+from tribunal.explanations.author_letter import LETTER_SETTINGS, NoStatedReason, write_letter
+from tribunal.explanations.case_drawing import content_security_policy, draw_markdown, draw_page
+from tribunal.explanations.case_view import AuthorLetter, CaseView
+from tribunal.explanations.notices import read_mapping
+from tribunal.explanations.view_maker import CaseAtHand
+from tribunal.review.explain import case_from_row
+from tribunal.review.explain import view_with_image as explain_case_at_hand
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_queries import VERDICT_FILTERS
 from tribunal.service.replica.key_usage import paid_by_key

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
-from tribunal.cases.author_history import hash_author
-from tribunal.cases.leases import NewCase
-from tribunal.cases.problem import Problem
+from tribunal.core.text import parse_json
+from tribunal.docket.decision_effects import hash_author
+from tribunal.docket.leases import NewCase
+from tribunal.docket.problem import Problem
 from tribunal.graphs import GRAPHS
 from tribunal.models.image_header import FORMATS
 from tribunal.plugins import list_known_names, names
@@ -35,7 +36,6 @@ from tribunal.service.routes.parameters import (
     validate_body,
     wrong_type,
 )
-from tribunal.text import parse_json
 
 MAX_TEXT = 1_000_000  # characters; the setting `max_text` of a case limits it further
 router = APIRouter(tags=["judging"], route_class=KeyFirst)

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import ConfigDict, Field
 
-from tribunal.cases.problem import Problem
-from tribunal.clock import MOST_SECONDS, clock_offset, database_now
+from tribunal.core.times import DAY, MOST_SECONDS, clock_offset, database_now
+from tribunal.docket.problem import Problem
 from tribunal.runner.outages import ProviderState
 from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
@@ -21,7 +21,6 @@ from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Ke
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store import audit as audit_log
 from tribunal.store.audit import Kind
-from tribunal.times import DAY
 
 router = APIRouter(tags=["monitoring"], route_class=KeyFirst)
 audit = APIRouter(tags=["audit"], route_class=KeyFirst)

@@ -20,14 +20,14 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
-from tribunal.cases.problem import STATUS, Problem
-from tribunal.files import create_file, hash_file
+from tribunal.core.text import one_line, parse_json, wellformed, wellformed_json
+from tribunal.docket.problem import STATUS, Problem
 from tribunal.models.image import MAX_BYTES, MAX_PIXELS
 from tribunal.models.image_header import FORMATS, BrokenHeader, read_header
+from tribunal.process.files import create_file, hash_file
 from tribunal.schema import JSON
 from tribunal.service.replica.batch_files import Upload
 from tribunal.service.routes.storable import check_numbers
-from tribunal.text import one_line, parse_json, wellformed, wellformed_json
 
 CASE_ID = "case-0198c5d1f3a1b2c3d4e5f"
 APPEAL_ID = "appeal-0198c5d1f3a1b2c3d4e5f"

@@ -1,7 +1,7 @@
 """Repair what both databases can't take of a request, before anything is read, stored or paid.
 
-NUL and half a surrogate pair are replaced by U+FFFD, as at every other door (`tribunal.text.wellformed`), so that an
-author can't make a post unjudgeable; the record of a post tells of it. Numbers that no database takes are refused.
+NUL and half a surrogate pair are replaced by U+FFFD, as at every other door (`tribunal.core.text.wellformed`), so that
+an author can't make a post unjudgeable; the record of a post tells of it. Numbers that no database takes are refused.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Message
 
-from tribunal.cases.problem import Problem
-from tribunal.text import one_line, parse_json, wellformed, wellformed_json
+from tribunal.core.text import one_line, parse_json, wellformed, wellformed_json
+from tribunal.docket.problem import Problem
 
 # How each begins in JSON. Nearly every body has none, and isn't looked through.
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|NaN|Infinity|[eE]\+?\d{3}|\d{19}")

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from tribunal.cases.outbox import EventType, Status
-from tribunal.cases.problem import Problem
+from tribunal.docket.outbox import EventType, Status
+from tribunal.docket.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.webhooks import send_test_message

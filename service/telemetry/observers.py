@@ -16,8 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tribunal.runner.observer import TrialObserver
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
-from tribunal.service.telemetry.logs import logger
-from tribunal.service.telemetry.metrics import Metrics
+from tribunal.service.telemetry.metrics import Metrics, logger
 
 if TYPE_CHECKING:
     from tribunal.service.telemetry.traces import Traces

@@ -10,11 +10,11 @@ from playwright.async_api import Browser
 
 from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_own_pages import HOSTILE, hostile_record, is_read, opened
-from tribunal.cases.case_drawing import draw_fragment, draw_page, stylesheet
-from tribunal.cases.case_view import AuthorLetter
-from tribunal.cases.explanations import view_with_image
-from tribunal.cases.view_maker import CaseAtHand
 from tribunal.exhibit import Box
+from tribunal.explanations.case_drawing import draw_fragment, draw_page, stylesheet
+from tribunal.explanations.case_view import AuthorLetter
+from tribunal.explanations.view_maker import CaseAtHand
+from tribunal.review.explain import view_with_image
 from tribunal.schema import Appealed, Precedent, Trial
 
 pytestmark = IN_CHROMIUM

@@ -20,7 +20,7 @@ from tests.court import argument, court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.service.live import deciding, key_of, listening, sqlite
 from tests.test_docs import DOCS, UPDATE
-from tribunal.calls import DEMO_NOTICE
+from tribunal.core.calls import DEMO_NOTICE
 
 WEEDS = "Immigrants: the weeds in our garden."
 pytestmark = IN_CHROMIUM

@@ -23,7 +23,7 @@ from tests.service.receiving import receiving
 from tests.service.test_checkpoints import UNSURE
 from tests.service.test_undo import decided, release
 from tests.service.test_undo_elsewhere import in_effect
-from tribunal.notices.mapping import example_mapping
+from tribunal.explanations.notices import example_mapping
 from tribunal.store.tables import appeals, second_opinions
 
 __all__ = ["database", "migrated_database"]  # the fixtures

@@ -69,9 +69,9 @@ class Forked:
 
 def serve() -> None:
     """Fork for each line of standard input."""
-    import tribunal.cases.docket
     import tribunal.commands.review
     import tribunal.commands.show
+    import tribunal.docket.docket
     import tribunal.graphs.tribunal  # noqa: F401
 
     out, err, count = (Path(f"{os.getpid()}.{name}") for name in ("out", "err", "count"))

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from tests.service.conftest import check_exit
-from tribunal.cases.checkpoints import PlainSerializer
 from tribunal.commands import app
+from tribunal.docket.checkpoints import PlainSerializer
 
 JUDGE = ("judge", "post-words", "--model", "rehearsal")
 ALL = (*JUDGE, "--review", "--set", "review_rule=all", "--json")

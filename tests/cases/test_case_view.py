@@ -13,16 +13,16 @@ import tribunal
 from tests.cases.letters import CUE, OTHER, POST, VERDICT, Page, told
 from tests.court import court_script, decide
 from tests.doubles import Reply, ScriptedServer
-from tribunal.cases.case_drawing import draw_fragment, draw_markdown, draw_page
-from tribunal.cases.case_view import CaseView
-from tribunal.cases.quotations import MarkedCue, cut_segments
-from tribunal.cases.session import submit_review
-from tribunal.cases.view_maker import safe_link, view_case
+from tribunal.core.text import count_noun
+from tribunal.docket.session import submit_review
 from tribunal.errors import BadInput
+from tribunal.explanations.case_drawing import draw_fragment, draw_markdown, draw_page
+from tribunal.explanations.case_view import CaseView
+from tribunal.explanations.quotations import MarkedCue, cut_segments
+from tribunal.explanations.view_maker import safe_link, view_case
 from tribunal.graphs import GRAPHS
 from tribunal.runner.prices import Price, Prices
 from tribunal.schema import Appealed, Cue, Evidence, Record
-from tribunal.text import count_noun
 
 WEEDS = "Immigrants: the weeds in our garden."
 # So that no graph looks anything up.

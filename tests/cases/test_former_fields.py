@@ -7,8 +7,8 @@ import sqlite3
 
 import tribunal
 from tests.commands.test_judge import run
-from tribunal.cases.erasure import without_words
 from tribunal.context import Context
+from tribunal.docket.erasure import without_words
 from tribunal.environment import data_folder
 from tribunal.nodes.verdict import find_wrong_outcome
 from tribunal.schema import Record, Verdict

@@ -23,8 +23,8 @@ from tests.cases.forked import Done, Forked
 from tests.court import PATIENCE, court_script
 from tests.doubles import Reply, ScriptedServer
 from tests.openai_server import OpenAIServer
-from tribunal.cases.docket import Docket
-from tribunal.commands.stopping import expect_stop
+from tribunal.commands.judge import expect_stop
+from tribunal.docket.docket import Docket
 from tribunal.store.tables import replicas
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
@@ -156,7 +156,7 @@ def everything() -> list[Any]:
 
 
 async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> None:
-    monkeypatch.setattr("tribunal.cases.docket.LEASE", 0.6)
+    monkeypatch.setattr("tribunal.docket.docket.LEASE", 0.6)
     docket = await Docket.open()
 
     async def last_heartbeat() -> float:

@@ -19,10 +19,10 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from typer.testing import CliRunner
 
 from tests.service.conftest import POSTGRES, new_postgres_database
-from tribunal.cases.keep_options import keep_options
-from tribunal.cases.session import judge_post
 from tribunal.commands import app
 from tribunal.context import context_from
+from tribunal.docket.graph_run import keep_options
+from tribunal.docket.session import judge_post
 from tribunal.eval.batch import batch
 from tribunal.graphs import graph
 from tribunal.schema import JSON

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tribunal.commands import app
+from tribunal.nodes.threshold import Threshold
 from tribunal.testing import ScriptedModel
-from tribunal.threshold import Threshold
 
 POST = "the words of the post"
 # A confidence between the threshold that the case began with and the one that the file holds later.

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.commands.test_judge import run
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tribunal.calls import UNFIT_MODEL
+from tribunal.core.calls import UNFIT_MODEL
 from tribunal.nodes.peers.single_call import EXAM_POSTS
 
 SLOTS = {"total_slots": 2, "default_generation_settings": {"n_ctx": 4096}}

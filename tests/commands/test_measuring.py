@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
+from tribunal.core.text_similarity import text_signature
 from tribunal.eval.measures.metrics import measure_run
-from tribunal.text_similarity import text_signature
-from tribunal.threshold import read_threshold
+from tribunal.nodes.threshold import read_threshold
 
 
 def run(*arguments: str, ends: int = 0) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tribunal.commands import app
-from tribunal.terminal import print_table
+from tribunal.process.terminal import print_table
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 

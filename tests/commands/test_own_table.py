@@ -18,7 +18,7 @@ from tests.eval.experiments.commanded import called, cells, error, scripted
 from tests.eval.experiments.played import played
 from tests.result_lines import answers, line, write_run
 from tribunal.eval.datasets import Dataset, DatasetSpec, Sample, binary_label
-from tribunal.eval.experiments.condition_tests import compare_conditions
+from tribunal.eval.experiments.cell_measures import compare_conditions
 from tribunal.eval.experiments.experiment import Experiment, RunKey, find_experiment
 from tribunal.eval.experiments.rendering import export_table
 from tribunal.eval.experiments.table import ExperimentTable, build_table

@@ -58,8 +58,8 @@ def row(number: int, text: str, category: str = "Racist", **other: str) -> dict[
 
 async def tried(*posts: str) -> list[str]:
     """Posts that wait for a person, by their threads."""
-    from tribunal.cases.session import judge_post
     from tribunal.context import context_from
+    from tribunal.docket.session import judge_post
 
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         context = context_from({"model": "openai:scripted", "review": True})

@@ -173,7 +173,7 @@ def test_other_letters_degrade_and_never_fail(encoding: str) -> None:
 
 def test_a_terminal_is_shown_a_box_and_underlined_cues(monkeypatch: pytest.MonkeyPatch) -> None:
     from tribunal.commands import show
-    from tribunal.screen import Screen
+    from tribunal.process.screen import Screen
 
     def watched_screen(**_: Any) -> Screen:
         return Screen(force_terminal=True, width=80, color_system="truecolor", highlight=False)

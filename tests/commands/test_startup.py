@@ -32,9 +32,9 @@ OF_PROVIDERS = {
     "langchain_openai", "ollama", "openai",
 }  # fmt: skip
 OURS_UNUSED = {
-    "tribunal.cases.docket", "tribunal.commands.evaluate", "tribunal.commands.review", "tribunal.eval",
-    "tribunal.cases.author_letter", "tribunal.cases.explanations", "tribunal.graphs.predict",
-    "tribunal.cases.record_rows", "tribunal.models.cache",
+    "tribunal.docket.docket", "tribunal.commands.evaluate", "tribunal.commands.review", "tribunal.eval",
+    "tribunal.explanations.author_letter", "tribunal.review.explain", "tribunal.graphs.predict",
+    "tribunal.docket.record_rows", "tribunal.models.cache",
     "tribunal.models.embeddings", "tribunal.pieces",
     "tribunal.retrievers.perspectives", "tribunal.retrievers.precedents", "tribunal.retrievers.web.library",
     "tribunal.service",

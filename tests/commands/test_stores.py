@@ -30,7 +30,7 @@ from tests.commands.test_startup import modules_of
 from tests.doubles import Reply
 from tests.openai_server import OpenAIServer
 from tribunal.commands import app
-from tribunal.locations import parse_location, write_whole_at
+from tribunal.eval.datasets.locations import parse_location, write_whole_at
 
 SECRET = "wJalrXUtnFEMIKsecretbPxRfiCYEXAMPLEKEY"
 
@@ -332,7 +332,7 @@ def test_a_table_of_this_machine_waits_for_no_store(tmp_path: Path) -> None:
 _SENT = """
 import re, sys
 from pathlib import Path
-from tribunal.locations import fetch, parse_location, put_whole
+from tribunal.eval.datasets.locations import fetch, parse_location, put_whole
 url, megabytes, file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 with file.open("wb") as pieces:
     for _ in range(megabytes):

@@ -19,8 +19,7 @@ from typing import Any
 
 from tests.doubles import anthropic, gemini, moderations, ollama
 from tribunal.testing import server
-from tribunal.testing.messages import JSON, Answer, Fault, Reply, Request, Script, ScriptError
-from tribunal.testing.openai import embedding
+from tribunal.testing.messages import JSON, Answer, Fault, Reply, Request, Script, ScriptError, embedding
 
 __all__ = [
     "Answer",

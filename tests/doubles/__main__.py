@@ -9,8 +9,8 @@ import signal
 from collections.abc import Sequence
 
 from tests.doubles import Script, ScriptedServer, ScriptError
-from tribunal.loops import run_many
-from tribunal.terminal import say, say_json
+from tribunal.process.loops import run_many
+from tribunal.process.terminal import say, say_json
 
 
 async def _serve(server: ScriptedServer) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded
-from tribunal.testing.openai import error
+from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, error
 
 __all__ = ["error"]
 

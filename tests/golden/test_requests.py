@@ -24,7 +24,7 @@ from tests.golden.playing import Player, difference, heading, readable
 from tests.graphs.research_world import html
 from tests.tables import table
 from tests.where_heeded import where_heeded
-from tribunal.cases.session import submit_review
+from tribunal.docket.session import submit_review
 
 PAGES = Path(__file__).parent
 UPDATE = bool(os.environ.get("TRIBUNAL_UPDATE_DOCS"))

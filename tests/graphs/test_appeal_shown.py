@@ -10,8 +10,8 @@ from tests.doubles import Request
 from tests.golden.playing import Player, heading
 from tests.graphs.test_earlier import SETTINGS
 from tests.openai_server import OpenAIServer
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
 from tribunal.schema import JSON

@@ -12,10 +12,10 @@ from PIL import Image
 from tests.cases.letters import POST, Page, told
 from tests.court import cue, decide, part
 from tests.doubles import Request, ScriptedServer
-from tribunal.cases.explanations import view_with_image
-from tribunal.cases.view_maker import CaseAtHand
 from tribunal.errors import BadInput
+from tribunal.explanations.view_maker import CaseAtHand
 from tribunal.graphs import GRAPHS
+from tribunal.review.explain import view_with_image
 from tribunal.schema import Record
 
 FIT = {"x0": 0.1, "y0": 0.2, "x1": 0.5, "y1": 0.9}

@@ -12,10 +12,10 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, ScriptedServer
 from tests.openai_server import OpenAIServer
 from tribunal.context import context_from
+from tribunal.core.text import escape_markdown
 from tribunal.environment import data_folder
 from tribunal.graphs import graph
 from tribunal.models.exam_results import ExamResult, keep_exam_results
-from tribunal.text import escape_markdown
 
 MARKUP = (
     "![p](http://evil.test/p.png)", "[x](http://evil.test) [y][z] <http://evil.test>", "<img src=x onerror=alert(1)>",

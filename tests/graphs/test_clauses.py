@@ -13,9 +13,9 @@ from tests.court import court_script, decide
 from tests.doubles import Reply, Request, ScriptedServer
 from tests.graphs.hybrid import part
 from tests.prompts.test_policy import NUMBERED
-from tribunal.cases.session import submit_review
-from tribunal.cases.view_maker import view_case
+from tribunal.docket.session import submit_review
 from tribunal.errors import BadInput
+from tribunal.explanations.view_maker import view_case
 from tribunal.prompts.policy import load_policy
 from tribunal.schema import Record
 from tribunal.testing import ScriptedModel

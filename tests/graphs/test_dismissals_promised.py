@@ -14,10 +14,10 @@ import pytest
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tribunal.eval.batch import batch
-from tribunal.files import hash_file
+from tribunal.nodes.threshold import Threshold
+from tribunal.process.files import hash_file
 from tribunal.runner.job import RunOptions
 from tribunal.settings import SETTINGS
-from tribunal.threshold import Threshold
 
 GRAPHS = SETTINGS["judge_draws"].graphs  # the courts, which dismiss
 GREETING = "Good morning to all."

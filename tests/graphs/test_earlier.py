@@ -11,8 +11,8 @@ import pytest
 from tests.doubles import Request
 from tests.golden.playing import Player
 from tests.openai_server import OpenAIServer
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.datasets.sampling import choose_samples

@@ -17,8 +17,8 @@ from tests.doubles import Fault
 from tests.graphs.research_world import researcher, world
 from tests.openai_server import OpenAIServer
 from tests.where_heeded import where_heeded
-from tribunal.cases.session import judge_post, submit_review
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post, submit_review
 from tribunal.errors import BadInput
 from tribunal.events import EVENTS, FailureEvent, ReviewEvent, TurnEvent, event_of
 from tribunal.graphs import GRAPHS, graph

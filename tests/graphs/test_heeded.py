@@ -14,8 +14,8 @@ from PIL import Image
 from tests.decided import store_of
 from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
-from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.graph_nodes import nodes_heeding, nodes_of
 from tribunal.graphs import GRAPHS, graph

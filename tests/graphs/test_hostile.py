@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.court import QUOTED, argument, court_script, cue, decide, part
 from tests.doubles import Reply, Request, ScriptedServer
 from tests.graphs.hostile_posts import HOSTILE, VERDICT, sendable
+from tribunal.core.text import make_visible
 from tribunal.schema import Record
-from tribunal.text import make_visible
 
 
 async def tried(text: str, **settings: Any) -> tuple[Record, ScriptedServer]:

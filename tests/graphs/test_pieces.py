@@ -17,7 +17,7 @@ from tests import PROJECT
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, part
-from tribunal.cases.session import judge_post
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.graphs.contracts import LOG, PIECES
 from tribunal.nodes.state import CaseState

@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.court import court_script, cue, decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tribunal.cases.view_maker import view_case
+from tribunal.explanations.view_maker import view_case
 
 KOREAN = "그들은 우리 정원의 잡초다."
 POLICY = """

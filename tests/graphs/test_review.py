@@ -21,8 +21,8 @@ from tests.court import court_script, decide
 from tests.doubles import Reply, ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
 from tests.openai_server import OpenAIServer
-from tribunal.cases.docket import Docket
-from tribunal.cases.session import submit_review
+from tribunal.docket.docket import Docket
+from tribunal.docket.session import submit_review
 from tribunal.errors import BadInput
 from tribunal.schema import Record
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests import PROJECT
 from tests.cases.test_terms_of_a_case import Terms
-from tribunal.cases.case_search import CaseFilter, find_cases, load_case
-from tribunal.cases.record_rows import text_of
+from tribunal.docket.case_search import CaseFilter, find_cases, load_case
+from tribunal.docket.record_rows import text_of
 from tribunal.store.engine import Store
 
 POST = "Immigrants: the weeds in our zwetschgen garden."

@@ -11,9 +11,9 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.provider_forms import FORMS, sent_to
 from tests.where_heeded import where_heeded
-from tribunal.cases.records import make_record
-from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
+from tribunal.docket.records import make_record
+from tribunal.docket.session import judge_post
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON, Record
 

@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 import tribunal
 from tests import PROJECT
 from tribunal import plugins, systems
-from tribunal.cases.problem import Problem
-from tribunal.cases.records import protocol
 from tribunal.commands import app
 from tribunal.contents import remembered_text
 from tribunal.context import settings_of
+from tribunal.docket.problem import Problem
+from tribunal.docket.records import protocol
 from tribunal.errors import BadInput
 from tribunal.eval.protocols import protocol as protocol_files
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs

@@ -308,7 +308,7 @@ async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
 
 
 async def test_a_threshold_from_a_file(tmp_path: Path) -> None:
-    from tribunal.threshold import Threshold
+    from tribunal.nodes.threshold import Threshold
 
     fitted = Threshold.model_validate(FITTED)
     (tmp_path / "fit.json").write_text(fitted.model_dump_json())

@@ -9,8 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from tests.graphs.test_server_pausing import WAYS
 from tests.graphs.wrong_edits import edits_of
-from tribunal.cases.records import make_record
 from tribunal.context import context_from
+from tribunal.docket.records import make_record
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.verdict import find_wrong_outcome

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests import PROJECT
-from tribunal.database import Database, DatabaseError
+from tribunal.core.text import make_visible, without_hidden
 from tribunal.errors import BadInput
-from tribunal.files import LockHeld, hold_lock, write_atomically, write_whole
 from tribunal.models.providers import Provider
 from tribunal.plugins import names, plugin
-from tribunal.text import make_visible, without_hidden
+from tribunal.process.database import Database, DatabaseError
+from tribunal.process.files import LockHeld, hold_lock, write_atomically, write_whole
 
 
 def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     lock = tmp_path / ".lock"
-    script = "import pathlib, sys, tribunal.files\n"
-    script += "with tribunal.files.hold_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
+    script = "import pathlib, sys, tribunal.process.files\n"
+    script += "with tribunal.process.files.hold_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PROJECT
     ) as other:

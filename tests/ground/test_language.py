@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from tests.tables import table
+from tribunal.core.language import detect_language, is_in_language, language_name, language_of_post, parse_language
 from tribunal.errors import BadInput
-from tribunal.language import detect_language, is_in_language, language_name, language_of_post, parse_language
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_it_takes_little_memory_and_never_the_network() -> None:
     # The tests' own processes may open no socket; the model before this one took 95 MB, on top of the same modules.
     asked = (
         "import resource, socket\n"
-        "import langchain_openai, tribunal.language as language\n"
+        "import langchain_openai, tribunal.core.language as language\n"
         "def refuse(*_, **__): raise AssertionError('the network was asked')\n"
         "socket.socket.connect = refuse\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
@@ -102,7 +102,7 @@ def test_a_long_text_is_told_by_its_beginning() -> None:
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    script = "import sys, tribunal.language as l; l.language_name('en')"
+    script = "import sys, tribunal.core.language as l; l.language_name('en')"
     asked = f"{script}; print({{'babel', 'fasttext'}} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

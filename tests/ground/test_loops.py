@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tribunal.loops import PerLoop, run_in_thread, run_many
+from tribunal.process.loops import PerLoop, run_in_thread, run_many
 
 
 class Opened:

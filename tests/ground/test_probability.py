@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tribunal.probability import estimate_probability
-from tribunal.threshold import ByVerdict, Threshold
+from tribunal.nodes.threshold import ByVerdict, Threshold, estimate_probability
 
 ABOUT: dict[str, Any] = {
     "threshold": 0.5, "agreement": 0.9, "level": 0.9, "coverage": 1.0, "n_fit": 100, "graph": "arcade",

@@ -17,13 +17,13 @@ from typer.testing import CliRunner, Result
 from tests.court import court_script, cue
 from tests.doubles import ScriptedServer
 from tests.test_house import MODULES
-from tribunal.screen import Screen
-from tribunal.terminal import as_json, print_uncaught_error, say
+from tribunal.process.screen import Screen
+from tribunal.process.terminal import as_json, print_uncaught_error, say
 
 OBEYED = "\x1b\x9b\x07\x08\r\x7f\x85\u200b\u200e\u202e\u2066\u2028\u2029\ufeff\U000e0041"
 HOSTILE = f"it[bold]:smile:{OBEYED}\ntribunal: error: forged"
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
-# Everything else prints by `tribunal.terminal`.
+# Everything else prints by `tribunal.process.terminal`.
 PRINTERS = {"terminal", "screen"}
 BARE = {"print", "echo", "secho", "Console", "from_markup", "stdout", "stderr", "pprint"}
 
@@ -49,7 +49,7 @@ def test_no_other_file_prints() -> None:
                 named += [node.func.id]
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 named += [node.attr] if node.value.id in ("sys", "typer", "click", "rich", "Text") else []
-            assert not BARE & set(named), f"{path}: {BARE & set(named)}: print by tribunal.terminal"
+            assert not BARE & set(named), f"{path}: {BARE & set(named)}: print by tribunal.process.terminal"
 
 
 @given(text=ANYTHING)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.threshold import KINDS, ByVerdict, Threshold, read_threshold
+from tribunal.nodes.threshold import KINDS, ByVerdict, Threshold, read_threshold
 
 HELD = Threshold(
     threshold=0.8,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tribunal.database import Database
+from tribunal.process.database import Database
 
 INSERT = "INSERT INTO held VALUES (1)"
 

@@ -21,7 +21,7 @@ from pydantic import Field, SecretStr
 
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tribunal.loops import run_in_background
+from tribunal.process.loops import run_in_background
 
 KEY = "objects-own-key-0123456789"
 # These clients have no public way to close their connections.

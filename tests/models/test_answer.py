@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from tribunal.core.text import wellformed
 from tribunal.models.role import UnreadableAnswer, read_answer, strip_thinking
-from tribunal.text import wellformed
 
 
 class Ruling(BaseModel):

@@ -26,7 +26,7 @@ from tests import PROJECT
 from tests.models.classified import GOOD, came_of, chat_completion
 from tests.models.test_providers import ANTHROPIC, GEMINI, OLLAMA, QWEN
 from tribunal.models.providers.connections import LONGEST_ANSWER, LONGEST_ERROR, read_all
-from tribunal.models.providers.wire_errors import TooLarge
+from tribunal.models.providers.wire import TooLarge
 
 MOST_MEMORY = 400 * 2**20
 

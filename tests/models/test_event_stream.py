@@ -9,7 +9,7 @@ import pytest
 
 from tribunal.models.faults import read_fault
 from tribunal.models.providers.event_stream import EventStream, HeldBackText
-from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer
+from tribunal.models.providers.wire import BrokenOff, NoAnswer
 
 KEY = "Zq7Lm2xPd9Rt4wZk8vB1"
 

@@ -10,8 +10,8 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Fault, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.models.registry import PROVIDERS
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from tribunal.core.text import scrub
 from tribunal.models.completion import Completion
 from tribunal.models.faults import LENGTH, read_fault
-from tribunal.text import scrub
 
 
 class Response:

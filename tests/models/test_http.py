@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from tribunal.models.faults import read_fault
 from tribunal.models.providers import connections
 from tribunal.models.providers.http import add_path, post_json
-from tribunal.models.providers.wire_errors import NoAnswer, ServerError
+from tribunal.models.providers.wire import NoAnswer, ServerError
 
 
 def test_certifi_is_trusted_where_python_knows_of_no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ from tests.doubles import ScriptedServer
 from tribunal.errors import BadInput
 from tribunal.models import image as images
 from tribunal.models.image_header import read_header
-from tribunal.sandbox import SandboxPool
-from tribunal.workers import JSON, WorkerProcess
+from tribunal.process.sandbox import SandboxPool
+from tribunal.process.workers import JSON, WorkerProcess
 
 SECRET = "secret-in-the-metadata"
 

@@ -14,8 +14,8 @@ import pytest
 from tests.court import court_script, decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, PROSE, came_of, classify
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import ModelError
 from tribunal.nodes import agents, state
 from tribunal.schema import JSON

@@ -13,8 +13,8 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of
 from tests.models.test_plugged import run
 from tests.models.test_providers import KEY, Way, judged
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.models.registry import model_names, split_name
 

@@ -14,8 +14,8 @@ from PIL import Image as Pillow
 from tests.court import court_script, part
 from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import CUT, GOOD, came_of
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.models.providers import Endpoint, ModelName
 from tribunal.models.registry import PROVIDERS, model_names

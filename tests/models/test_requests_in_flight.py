@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tribunal.models.concurrency import ConcurrencyLimit
+from tribunal.models.waits import ConcurrencyLimit
 
 
 async def crowd(turns: ConcurrencyLimit, number: int) -> list[tuple[int, int]]:

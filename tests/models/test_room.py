@@ -10,7 +10,7 @@ import pytest
 from tests.doubles import Fault, Reply, Request
 from tests.models.classified import CUT, GOOD, PROSE, came_of, classify
 from tests.models.test_providers import ANTHROPIC, judged
-from tribunal.models.room import parse_token_space
+from tribunal.models.model_request import parse_token_space
 from tribunal.models.substance import repeats_itself
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.court import decide
 from tests.doubles import Fault, ScriptedServer
 from tests.models.classified import GOOD
-from tribunal.models.served_name import is_same_model
+from tribunal.models.exam_results import is_same_model
 
 
 @pytest.mark.parametrize(

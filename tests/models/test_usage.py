@@ -13,7 +13,7 @@ from tests.doubles import Fault, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify
 from tests.models.test_providers import ANTHROPIC, GEMINI, OLLAMA, QWEN, Way, judged
 from tribunal.models.providers.event_stream import EventStream
-from tribunal.models.providers.usage import MOST_TOKENS, UsageOnTheWire, read_count, read_usage
+from tribunal.models.providers.wire import MOST_TOKENS, UsageOnTheWire, read_count, read_usage
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 ANY_JSON = st.recursive(

@@ -15,8 +15,8 @@ from PIL import Image as Pillow
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tests.doubles.web import Site, SitePage
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 
 

@@ -141,8 +141,8 @@ def test_what_hides_in_a_policy_s_words_is_seen() -> None:
 
 TYPES = {"Ours", "Material"}
 OPERATORS = {
-    "models.prompt_values", "cases.model_exam", "nodes.predict.perspective", "nodes.arcade.judge", "nodes.court.case",
-    "nodes.peers.single_call", "nodes.explaining", "cases.author_letter",
+    "models.prompt_values", "review.model_exam", "nodes.predict.perspective", "nodes.arcade.judge", "nodes.court.case",
+    "nodes.peers.single_call", "nodes.explaining", "explanations.author_letter",
 }  # fmt: skip
 
 

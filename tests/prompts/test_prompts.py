@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tribunal import prompts
+from tribunal.core.text import make_visible
 from tribunal.prompts import marks
 from tribunal.prompts.marks import PromptError, material_text, ours
 from tribunal.prompts.sets import PromptSet
-from tribunal.text import make_visible
 
 render = PromptSet("mine", {"argue": "In round {{ round }}:\n{{ own }}\n{{ defence }}"}).render
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)

@@ -16,11 +16,11 @@ from tribunal.models.role import UnreadableAnswer, read_answer
 from tribunal.nodes.arcade.cues import arguments_form
 from tribunal.nodes.forms import decision_form
 from tribunal.nodes.predict.debater import RESPONSES
-from tribunal.prompts.answer_names import parse_set_file
 from tribunal.prompts.marks import ours, quote
 from tribunal.prompts.policy import load_policy
+from tribunal.prompts.set_file import parse_set_file
 from tribunal.prompts.sets import PromptSet, load_prompts, read_prompt_set, shipped_prompts
-from tribunal.prompts.variables import OF_THE_POLICY, OF_THE_SYSTEM
+from tribunal.prompts.template import OF_THE_POLICY, OF_THE_SYSTEM
 
 ASKED = "Which one? {{ categories }}"
 

@@ -15,11 +15,12 @@ from typing import NamedTuple
 from PIL import Image
 from pydantic import BaseModel
 
-from tribunal.cases.docket import Docket
+from tribunal.docket.docket import Docket
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.models.image import store_image
 from tribunal.models.role import UnreadableAnswer, read_answer
+from tribunal.nodes.threshold import read_threshold
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.perspectives.perspective import load_perspective
@@ -31,7 +32,6 @@ from tribunal.retrievers.web.page_parsing import read_page
 from tribunal.retrievers.web.page_reader import PageUnreadable
 from tribunal.runner.prices import read_prices
 from tribunal.runner.results import read_results, read_run_file
-from tribunal.threshold import read_threshold
 
 
 class Reader(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from tribunal.text import parse_json
+from tribunal.core.text import parse_json
 
 LISTENING = re.compile(r"listening on (http://[\w.\[\]:]+)")
 

@@ -13,8 +13,8 @@ from tests.service.batched import ended, lines, sent
 from tests.service.conftest import check_exit, serving
 from tests.service.decided_here import ran, run
 from tests.service.live import sqlite
-from tribunal.cases.author_history import hash_author
-from tribunal.cases.erasure import ErasureRequest, erase_words
+from tribunal.docket.decision_effects import hash_author
+from tribunal.docket.erasure import ErasureRequest, erase_words
 from tribunal.store.engine import Store
 from tribunal.store.tables import METADATA, cases
 

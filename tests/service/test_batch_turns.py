@@ -17,7 +17,7 @@ from tests.openai_server import OpenAIServer
 from tests.service.batched import ended, posts, sent, table
 from tests.service.conftest import get_json, serving
 from tests.service.live import key_of
-from tribunal.cases.case_store import CaseStore
+from tribunal.docket.case_store import CaseStore
 from tribunal.schema import Record
 from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.keys import revoke_key

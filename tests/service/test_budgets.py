@@ -19,12 +19,12 @@ from tests.service.batched import ended, posts, sent
 from tests.service.conftest import get_json, opened, serving, write
 from tests.service.fleet import fleet
 from tests.service.live import key_of
-from tribunal.allowance import Spending
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.leases import NewCase
-from tribunal.cases.problem import Problem
-from tribunal.cases.reservations import calls_of_trial
 from tribunal.context import context_from
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.leases import NewCase
+from tribunal.docket.problem import Problem
+from tribunal.docket.reservations import calls_of_trial
+from tribunal.models.budget import Spending
 from tribunal.schema import JSON
 from tribunal.store.tables import api_keys, cases, usage
 

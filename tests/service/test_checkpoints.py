@@ -17,10 +17,10 @@ from tests.doubles import Fault, Reply, Request
 from tests.openai_server import OpenAIServer
 from tests.service.command import started
 from tests.service.conftest import serving
-from tribunal.cases import checkpoints
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.leases import NewCase, held_case_from_row, release_lease
-from tribunal.cases.trials import Trials
+from tribunal.docket import checkpoints
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.leases import NewCase, held_case_from_row, release_lease
+from tribunal.docket.trials import Trials
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
 from tribunal.store.audit import OPERATOR
@@ -191,7 +191,7 @@ async def test_every_graph_can_be_gone_on_with(
         return made
 
     monkeypatch.setattr(checkpoints.CaseCheckpoints, "aput", at_once)
-    with caplog.at_level(logging.WARNING, "tribunal.cases.checkpoints"):
+    with caplog.at_level(logging.WARNING, "tribunal.docket.checkpoints"):
         async with serving(database) as client:
             got = await client.post("/v1/judge?wait=60", json={"text": "Immigrants are vermin.", "graph": graph})
             assert got.json()["outcome"] == "verdict", got.text

@@ -10,10 +10,10 @@ import pytest
 from tests.doubles import Fault, Reply, Request
 from tests.golden.playing import Player
 from tests.openai_server import OpenAIServer
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.checkpoints import MOMENT
-from tribunal.cases.leases import NewCase, held_case_from_row
-from tribunal.cases.trials import Trials
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.checkpoints import MOMENT
+from tribunal.docket.leases import NewCase, held_case_from_row
+from tribunal.docket.trials import Trials
 from tribunal.schema import JSON, Record
 from tribunal.store.engine import Store
 

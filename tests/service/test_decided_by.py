@@ -10,7 +10,7 @@ from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 from tests.service.receiving import receiving
 from tests.service.test_webhooks import AT_ONCE, added, judged
-from tribunal.exports.case_tables import export_cases, export_decided
+from tribunal.review.case_tables import export_cases, export_decided
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

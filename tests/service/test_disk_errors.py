@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tests.service.conftest import check_exit, check_refusal, get_json, opened, serving
 from tests.service.test_full_disk import SmallDisk, disk
 from tribunal.commands import app
-from tribunal.store.problems import database_problem, explain_error, is_full
+from tribunal.store.table_versions import database_problem, explain_error, is_full
 
 __all__ = ["disk"]
 

@@ -15,7 +15,7 @@ from tests.openai_server import OpenAIServer
 from tests.service.command import Service, started
 from tests.service.conftest import check_refusal, get_json, opened, serving
 from tribunal.errors import BadInput
-from tribunal.notices.mapping import example_mapping
+from tribunal.explanations.notices import example_mapping
 from tribunal.service.replica import keys
 from tribunal.store.tables import cases, usage
 

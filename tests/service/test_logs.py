@@ -15,7 +15,7 @@ import pytest
 from tests.service.command import started
 from tests.service.conftest import serving
 from tests.service.live import key_of, sqlite
-from tribunal.service.telemetry.logs import log_to_stderr, logger
+from tribunal.service.telemetry.metrics import log_to_stderr, logger
 
 POST = "Immigrants: the weeds in our garden, said the Zanzibarian."
 KEY = "sk-of-the-operator-0123456789"
@@ -119,7 +119,7 @@ def test_other_libraries_lines_have_the_same_form(log: Any, capsys: pytest.Captu
 
 
 def test_on_a_terminal_it_is_for_people(log: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tribunal.service.telemetry.logs.is_watched", lambda aside: True)
+    monkeypatch.setattr("tribunal.service.telemetry.metrics.is_watched", lambda aside: True)
     log("info", posts=False, database=None)
     logger("tribunal.service").info("request", path="/\x1b[2J\n{}", status=200)
     told = capsys.readouterr().err

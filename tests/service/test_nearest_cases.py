@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.service.at_desk import ALL, post, signed_in
 from tests.service.conftest import serving
-from tribunal.cases.erasure import ErasureRequest, erase_words
+from tribunal.docket.erasure import ErasureRequest, erase_words
 
 WEEDS = "Immigrants: the weeds in our garden."
 

@@ -14,12 +14,12 @@ import tribunal
 from tests.result_lines import line
 from tests.service.at_desk import ALL, post, signed_in
 from tests.service.conftest import serving
-from tribunal.cases import author_letter, view_maker
-from tribunal.cases.author_letter import write_letter
-from tribunal.cases.case_drawing import TO_AUTHORS, draw_markdown, draw_page
-from tribunal.cases.view_maker import CaseAtHand, view_case
 from tribunal.commands import app
 from tribunal.eval.report.samples import draw_sample
+from tribunal.explanations import author_letter, view_maker
+from tribunal.explanations.author_letter import write_letter
+from tribunal.explanations.case_drawing import TO_AUTHORS, draw_markdown, draw_page
+from tribunal.explanations.view_maker import CaseAtHand, view_case
 from tribunal.schema import Record
 
 NAME, VALUE = "Docket colour", "vermilion <b>&"

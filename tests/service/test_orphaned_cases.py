@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.court import PATIENCE
 from tests.service.conftest import serving
 from tests.service.live import sqlite
-from tribunal.cases.leases import NewCase
+from tribunal.docket.leases import NewCase
 
 
 async def test_it_is_tried_all_the_same(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from tests.service.conftest import get_json, opened, serving
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_service import ended
-from tribunal.cases import reservations
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.leases import NewCase
+from tribunal.docket import reservations
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.leases import NewCase
 from tribunal.runner import outages
 from tribunal.store.tables import usage
 

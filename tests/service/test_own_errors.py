@@ -12,8 +12,8 @@ from sqlalchemy.exc import OperationalError, StatementError
 from tests.service.batched import ended as batch_ended
 from tests.service.conftest import get_json, serving
 from tests.service.test_service import ended
-from tribunal.cases import trials
-from tribunal.cases.records import make_record
+from tribunal.docket import trials
+from tribunal.docket.records import make_record
 
 SECRET = "sk-words-of-the-post"
 OWN = [
@@ -44,7 +44,7 @@ async def test_a_bug_ends_its_case_as_a_failure(
     sqlite: str, error: Exception, way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     if way == "unkept":
-        monkeypatch.setattr("tribunal.cases.trials.judge_unreviewed", _raising(error))
+        monkeypatch.setattr("tribunal.docket.trials.judge_unreviewed", _raising(error))
     fail_once(monkeypatch, error)
     async with serving(sqlite, graph="baseline", settings={"model": "rehearsal"}) as client:
         post = {"text": "Good morning!", "post_id": "t-1"}

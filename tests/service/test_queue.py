@@ -15,8 +15,8 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.conftest import opened, serving
 from tests.service.live import key_of
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.leases import PRIORITY_SECONDS, NewCase
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.leases import PRIORITY_SECONDS, NewCase
 from tribunal.service.replica.keys import KeyLimits, add_key
 from tribunal.store.tables import cases
 

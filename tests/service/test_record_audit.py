@@ -17,12 +17,12 @@ import tribunal
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import contested, courtroom, decided, judged
-from tribunal.cases.erasure import ErasureRequest, erase_words
-from tribunal.cases.keep_options import KeepOptions
-from tribunal.cases.record_audit import check_records
-from tribunal.cases.record_rows import decision_entry, keep_record
-from tribunal.cases.waiting_cases import WaitingCases, write_note
 from tribunal.commands import app
+from tribunal.docket.erasure import ErasureRequest, erase_words
+from tribunal.docket.graph_run import KeepOptions
+from tribunal.docket.record_rows import decision_entry, keep_record
+from tribunal.docket.waiting_cases import WaitingCases, write_note
+from tribunal.review.audit import check_records
 from tribunal.schema import Record
 from tribunal.service.replica.batches import BatchStore
 from tribunal.store.audit import OPERATOR, append

@@ -14,7 +14,8 @@ from sqlalchemy import func, select, text, update
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import get_json, opened, serving, write
 from tests.service.decided_here import contested, courtroom, decided, judged, ran
-from tribunal.cases.retirement import is_alone
+from tribunal.core.text import parse_json
+from tribunal.docket.erasure import is_alone
 from tribunal.store.audit import page
 from tribunal.store.tables import (
     METADATA,
@@ -27,7 +28,6 @@ from tribunal.store.tables import (
     idempotency,
     usage,
 )
-from tribunal.text import parse_json
 
 DAY = 86_400.0
 REHEARSED = {"settings": {"model": "rehearsal"}}

@@ -16,8 +16,8 @@ from tests.service.conftest import check_exit, check_refusal, opened, serving
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_service import ended
-from tribunal.cases.record_audit import check_records
 from tribunal.commands import app
+from tribunal.review.audit import check_records
 from tribunal.store.audit import page
 
 POST = {"text": "Good morning!", "graph": "baseline"}

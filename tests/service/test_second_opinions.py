@@ -14,7 +14,7 @@ from tests.doubles import ScriptedServer
 from tests.service.conftest import check_refusal, get_json, opened, serving
 from tests.service.test_appeals import SURE, accepted, by_the_court
 from tests.service.test_checkpoints import COURT, UNSURE
-from tribunal.cases.decision_effects import Sampling
+from tribunal.docket.decision_effects import Sampling
 from tribunal.eval.measures.agreement import cohen_kappa
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases

@@ -166,8 +166,8 @@ async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> No
     async with ScriptedServer(court_script(implicit=False)):
         pass
     store = await Store.open(database)
-    from tribunal.cases.case_store import CaseStore
-    from tribunal.cases.leases import NewCase
+    from tribunal.docket.case_store import CaseStore
+    from tribunal.docket.leases import NewCase
 
     dead = CaseStore(store, "dead", 3.0)
     new = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={})

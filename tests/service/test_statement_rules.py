@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
-from tribunal.exports.dsa.statements import StatementRequest, category_explanation, statement_of
-from tribunal.notices.mapping import example_mapping, read_mapping
+from tribunal.explanations.notices import example_mapping, read_mapping
 from tribunal.prompts.policy import load_policy
-from tribunal.text import parse_toml
+from tribunal.review.statements import StatementRequest, category_explanation, statement_of
 
 ROW: dict[str, Any] = {
     "id": "case-1", "category": "Racist", "created": 1.7e9, "finished": 1.7e9, "erased": None, "fields": None,

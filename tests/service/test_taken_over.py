@@ -15,10 +15,10 @@ from tests.openai_server import OpenAIServer
 from tests.service.at_desk import signed_in
 from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import courtroom, judged
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.leases import NewCase
-from tribunal.cases.waiting_cases import WaitingCases
 from tribunal.commands import app
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.leases import NewCase
+from tribunal.docket.waiting_cases import WaitingCases
 from tribunal.store.audit import page
 from tribunal.store.engine import Store
 from tribunal.store.tables import batches, cases

@@ -11,8 +11,8 @@ from tests.cases.test_terms_of_a_case import JUDGED, POST, Terms
 from tests.court import court_script, part
 from tests.openai_server import OpenAIServer
 from tests.service.conftest import opened, serving
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.record_rows import text_of
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.record_rows import text_of
 
 
 async def posted(client: httpx.AsyncClient) -> str:

@@ -16,7 +16,7 @@ from tests.service.at_desk import Page
 from tests.service.conftest import check_refusal, get_json, serving
 from tests.service.live import deciding, key_of, listening
 from tests.service.live import sqlite as made
-from tribunal.calls import DEMO_NOTICE
+from tribunal.core.calls import DEMO_NOTICE
 from tribunal.schema import JSON
 
 WEEDS = "Immigrants: the weeds in our garden."

@@ -15,8 +15,8 @@ from tests.service.decided_here import UNSURE, contested, courtroom, judged
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_webhooks import AT_ONCE
-from tribunal.cases.holds import announce_expiring_cases
-from tribunal.cases.outbox import Outbox
+from tribunal.docket.holds import announce_expiring_cases
+from tribunal.docket.outbox import Outbox
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.store.tables import cases, webhooks
 

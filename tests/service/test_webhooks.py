@@ -18,9 +18,9 @@ from tests.service.command import started
 from tests.service.conftest import check_refusal, get_json, serving
 from tests.service.receiving import Receiver, receiving
 from tribunal import ajudge
-from tribunal.cases import case_store, leases
-from tribunal.cases.outbox import Outbox
 from tribunal.commands import app
+from tribunal.docket import case_store, leases
+from tribunal.docket.outbox import Outbox
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.options import RETRIES
 from tribunal.service.replica.webhooks import DeliveryAnswer, DueMessage, WebhookSender

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.graphs import GRAPHS
 
 POSTS = """

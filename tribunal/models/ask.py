@@ -16,17 +16,16 @@ from typing import Any, Generic
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
-from tribunal.budget import Budget
-from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context, context_of
+from tribunal.core.calls import REHEARSED, was_rehearsed
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
-from tribunal.model_objects import is_opaque, models_in
-from tribunal.models.exam_results import find_unfit
+from tribunal.models.budget import Budget
+from tribunal.models.exam_results import find_unfit, warn_of_other_name
 from tribunal.models.faults import DONE, LENGTH
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import REFUSED, ModelCall
-from tribunal.models.model_request import request_completion
+from tribunal.models.model_request import raise_output_limit, request_completion
 from tribunal.models.prompt_values import (
     SharedPrompt,
     appeal_prompt,
@@ -46,17 +45,15 @@ from tribunal.models.role import (
     is_unended_thinking,
     read_in_own_names,
 )
-from tribunal.models.room import raise_output_limit
-from tribunal.models.served_name import warn_of_other_name
+from tribunal.models.stops import find_given_up, note_call, show_question
 from tribunal.models.substance import repeats_itself
-from tribunal.models.unanswered import find_given_up, note_call
+from tribunal.process.model_objects import is_opaque, models_in
 from tribunal.prompts.marks import material_text
 from tribunal.prompts.policy import policy_of, translate_policy
 from tribunal.prompts.sets import prompts_of_case, recorded_prompts
-from tribunal.prompts.variables import OF_THE_RUN
+from tribunal.prompts.template import OF_THE_RUN
 from tribunal.schema import JSON, Post, Scheme
 from tribunal.shared_settings import POLICIES
-from tribunal.stops import show_question
 
 
 @dataclass(frozen=True)

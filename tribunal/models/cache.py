@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tribunal.database import Database, DatabaseError
 from tribunal.errors import BadInput
-from tribunal.loops import PerLoop
-from tribunal.model_objects import fingerprint
 from tribunal.models.model_call import ModelCall
 from tribunal.models.registry import ModelRegistry
 from tribunal.models.role import UnreadableAnswer
+from tribunal.process.database import Database, DatabaseError
+from tribunal.process.loops import PerLoop
+from tribunal.process.model_objects import fingerprint
 
 _SCHEMA = [
     "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, text TEXT NOT NULL, prompt_tokens INTEGER"

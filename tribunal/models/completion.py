@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage
 
+from tribunal.core.text import scrub
 from tribunal.models.faults import read_finish
-from tribunal.models.providers.usage import TokenCounts, read_usage
+from tribunal.models.providers.wire import TokenCounts, read_usage
 from tribunal.models.role import strip_thinking
-from tribunal.text import scrub
 
 _PLAIN_REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"

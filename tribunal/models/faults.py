@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from tribunal.models.providers.wire_errors import REDIRECTS_TO
+from tribunal.core.text import parse_json, scrub, shared_start
+from tribunal.models.providers.wire import REDIRECTS_TO
 from tribunal.models.waits import Wait, read_wait
-from tribunal.text import parse_json, scrub, shared_start
 
 FaultKind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "network", "server", "request",

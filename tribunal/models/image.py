@@ -1,7 +1,7 @@
 """Post images: checked, stripped of metadata, scaled, and loaded once a post.
 
 State carries a reference and a hash; the bytes live here, for as long as a handful of posts need them. They are decoded
-in processes that can be ended (`tribunal.sandbox`), two of them. Each has a gigabyte of address space,
+in processes that can be ended (`tribunal.process.sandbox`), two of them. Each has a gigabyte of address space,
 and together they decode no more than `MAX_PIXELS` at once, however many posts are in flight.
 """
 
@@ -23,11 +23,11 @@ from urllib.parse import unquote_to_bytes
 from tribunal import trust
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.files import read_regular, write_whole
 from tribunal.models.image_header import FORMATS, BrokenHeader, ImageHeader, read_header
-from tribunal.sandbox import SandboxPool, WorkerLate
+from tribunal.process.files import read_regular, write_whole
+from tribunal.process.sandbox import SandboxPool, WorkerLate
+from tribunal.process.workers import WorkerDied
 from tribunal.schema import Image
-from tribunal.workers import WorkerDied
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 50_000_000

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tribunal.core.text import count_noun
 from tribunal.errors import CallFailed
 from tribunal.models.faults import Fault, passes_by_itself
 from tribunal.models.model_call import PARTS, ModelCall, Part
-from tribunal.text import count_noun
 
 IN_WORDS: dict[Part, str] = {
     "extra": "the fields that a line-up or a role adds",

@@ -18,12 +18,28 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tribunal import plugins
-from tribunal.calls import REHEARSAL
 from tribunal.context import Context
+from tribunal.core.calls import REHEARSAL
+from tribunal.core.text import SHORTEST
 from tribunal.environment import DotEnv, data_folder, environment, from_dotenv, read_dotenv
 from tribunal.errors import BadInput
-from tribunal.loops import PerLoop
-from tribunal.model_objects import (
+from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
+from tribunal.models.keys import KeyPool
+from tribunal.models.ladder import Learnt, forget_learnt, learnt_of
+from tribunal.models.providers import Endpoint, ModelName, Provider
+from tribunal.models.providers.langchain import (
+    KEYS,
+    SECRETS,
+    find_langchain_provider,
+    langchain_provider,
+    wrap_model_object,
+)
+from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN
+from tribunal.models.providers.other_apis import ANTHROPIC, GOOGLE, OLLAMA
+from tribunal.models.server_wait import ServerWait
+from tribunal.models.waits import ConcurrencyLimit
+from tribunal.process.loops import PerLoop
+from tribunal.process.model_objects import (
     describe_object,
     is_object_name,
     known_provider,
@@ -32,20 +48,7 @@ from tribunal.model_objects import (
     refusal_elsewhere,
     secrets_in,
 )
-from tribunal.models.concurrency import ConcurrencyLimit
-from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
-from tribunal.models.keys import KeyPool
-from tribunal.models.ladder import Learnt, forget_learnt, learnt_of
-from tribunal.models.providers import Endpoint, ModelName, Provider
-from tribunal.models.providers.anthropic import ANTHROPIC
-from tribunal.models.providers.google import GOOGLE
-from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_provider, langchain_provider
-from tribunal.models.providers.object_provider import wrap_model_object
-from tribunal.models.providers.ollama import OLLAMA
-from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN
-from tribunal.models.server_wait import ServerWait
 from tribunal.schema import JSON
-from tribunal.text import SHORTEST
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -15,16 +15,15 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tribunal.models.answer_json import find_json, unwrap
+from tribunal.core.text import TooDeep, parse_json, wellformed_json
 from tribunal.models.prompt_values import case_variables, image_state, policy_variables, standing_instructions
 from tribunal.models.substance import EmptyField, empty_the_fields, find_empty_fields
-from tribunal.models.wire_schema import allowed_values
-from tribunal.prompts.answer_names import AnswerNames, leave_open
+from tribunal.models.wire_schema import allowed_values, find_json, unwrap
 from tribunal.prompts.policy import Policy
+from tribunal.prompts.set_file import AnswerNames, leave_open
 from tribunal.prompts.sets import PromptSet, shipped_prompts
-from tribunal.prompts.variables import POLICY_WORDS
+from tribunal.prompts.template import POLICY_WORDS
 from tribunal.schema import JSON, Post, Scheme
-from tribunal.text import TooDeep, parse_json, wellformed_json
 
 Filled = TypeVar("Filled", bound=BaseModel)
 

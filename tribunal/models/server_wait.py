@@ -1,9 +1,4 @@
-"""Wait for a model's server that is down or still starting: calls are held where they are, and go on later.
-
-A run over many posts waits (`tribunal.eval.runs`), and `tribunal judge` if it is asked to. A held call stays in its
-graph, so what its case was answered before isn't asked again. The service holds whole cases instead
-(`tribunal.runner.outages`), by breakers of the same kind.
-"""
+"""A model's server: whether it is up, and how many requests it takes at once."""
 
 from __future__ import annotations
 
@@ -13,11 +8,35 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from pydantic import AliasPath, BaseModel, Field
+
+from tribunal.core.text import parse_json
 from tribunal.models.completion import Completion
 from tribunal.models.faults import Fault
 from tribunal.models.providers import Provider
 from tribunal.models.providers.http import fetch
 from tribunal.schema import Frozen
+
+
+class ServerSlots(BaseModel):
+    """The slots of a server, and the tokens that each has room for, prompt and answer together."""
+
+    total_slots: int
+    context: int = Field(validation_alias=AliasPath("default_generation_settings", "n_ctx"))
+
+
+async def read_server_slots(provider: Provider, environment: Mapping[str, str]) -> ServerSlots | None:
+    """Return the slots of a server whose address somebody has set, or None if it doesn't tell of any."""
+    if provider.listing is None or not provider.address_setting(environment):
+        return None
+    keys = provider.key_pool(environment)
+    root = (provider.base_url(environment) or "").partition("?")[0].rstrip("/").removesuffix("/v1")
+    try:
+        status, _, raw = await fetch("GET", f"{root}/props", provider.headers(keys[0] if keys else None), keys=keys)
+        return ServerSlots.model_validate(parse_json(raw)) if status == 200 else None
+    except (OSError, ValueError):
+        return None
+
 
 A_NIGHT = 8 * 3_600.0  # seconds
 PAUSES = 1.0, 60.0  # seconds between two questions after a server's health: at first, and at most

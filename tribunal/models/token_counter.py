@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tribunal.loops import run_in_thread
+from tribunal.process.loops import run_in_thread
 
 
 @dataclass(frozen=True, slots=True)

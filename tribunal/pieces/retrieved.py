@@ -12,11 +12,11 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp
 
+from tribunal.core.text import one_line, parse_json, scrub, wellformed
 from tribunal.errors import BadInput
 from tribunal.graphs.contracts import piece
 from tribunal.nodes.state import Case
 from tribunal.schema import JSON, Evidence, EvidenceStance
-from tribunal.text import one_line, parse_json, scrub, wellformed
 
 if TYPE_CHECKING:
     from tribunal.typed_names import EvidenceData

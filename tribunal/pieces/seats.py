@@ -12,8 +12,9 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel
 
-from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
+from tribunal.core.calls import was_rehearsed
+from tribunal.core.text import one_line, suggest_name
 from tribunal.errors import BadInput, ModelError
 from tribunal.graphs.contracts import FAILED, piece
 from tribunal.models.ask import Answer, ask
@@ -27,10 +28,9 @@ from tribunal.nodes.verdict import announce_outcome, deliver
 from tribunal.prompts.marks import Entry, Material, entries, listing, quote
 from tribunal.prompts.policy import policy_of
 from tribunal.prompts.sets import prompts_of_case
-from tribunal.prompts.variables import FILLED_IN
+from tribunal.prompts.template import FILLED_IN
 from tribunal.schema import JSON, Refusal, Step, Track
 from tribunal.systems import register_seats, resource
-from tribunal.text import one_line, suggest_name
 
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")

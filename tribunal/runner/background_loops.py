@@ -13,7 +13,7 @@ import psycopg
 from sqlalchemy import exc
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from tribunal.store.problems import explain_error, is_full, words_of
+from tribunal.store.table_versions import explain_error, is_full, words_of
 
 DATABASE_AWAY: tuple[type[Exception], ...] = (
     *(exc.OperationalError, exc.InterfaceError, exc.TimeoutError, sqlite3.OperationalError),

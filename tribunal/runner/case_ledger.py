@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
-from tribunal.allowance import Allowance, Spending, spending_of
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.checkpoints import TakenOver
-from tribunal.cases.holds import Hold, hold_case
-from tribunal.cases.leases import Held, without_earlier_calls
 from tribunal.context import context_from
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.checkpoints import TakenOver
+from tribunal.docket.holds import Hold, hold_case
+from tribunal.docket.leases import Held, without_earlier_calls
 from tribunal.errors import BadInput
+from tribunal.models.budget import Allowance, Spending, spending_of
 from tribunal.runner.background_loops import DATABASE_AWAY, retry_while_away
 from tribunal.runner.decider import record_of_unusable_post
 from tribunal.runner.observer import RunnerTelemetry, TrialObserver
@@ -25,7 +25,7 @@ from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, Stopped, Wa
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call, Record
 from tribunal.store.engine import Store
-from tribunal.store.problems import is_away
+from tribunal.store.table_versions import is_away
 
 _LOG = logging.getLogger(__name__)
 _GATHER_SECONDS = 0.1  # for which events are gathered

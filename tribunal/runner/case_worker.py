@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Set
 from typing import Any
 
-from tribunal.allowance import Spending
-from tribunal.cases.case_store import CaseStore
-from tribunal.cases.holds import Hold
-from tribunal.cases.leases import Held
-from tribunal.cases.trials import TrialResult, Trials, trusted_graph
+from tribunal.docket.case_store import CaseStore
+from tribunal.docket.holds import Hold
+from tribunal.docket.leases import Held
+from tribunal.docket.trials import TrialResult, Trials, trusted_graph
+from tribunal.models.budget import Spending
 from tribunal.runner.background_loops import retry_while_away
 from tribunal.runner.case_ledger import CaseAttempt, CaseLedger
 from tribunal.runner.observer import RunnerTelemetry

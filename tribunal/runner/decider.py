@@ -13,9 +13,11 @@ from typing import Self, cast
 
 from langchain_core.runnables import RunnableConfig
 
-from tribunal.cases.records import POST
-from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from, settings_for_record
+from tribunal.core.text import parse_json
+from tribunal.core.text_similarity import preload_hashing, text_signature
+from tribunal.docket.records import POST
+from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput, ModelError, WrongState
 from tribunal.graphs import code_of, graph, load_seats
 from tribunal.models.providers import ModelName
@@ -37,8 +39,6 @@ from tribunal.runner.pins import check_pins
 from tribunal.runner.prices import Prices
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Call, Record, Usage
-from tribunal.text import parse_json
-from tribunal.text_similarity import preload_hashing, text_signature
 
 
 class PostDecider:
@@ -109,7 +109,7 @@ class PostDecider:
         if self._server_wait.seconds:
             self._registry.server_wait = ServerWait(self._server_wait, self._on_server)
         if self._job.keep is not None:
-            from tribunal.cases.record_rows import check_database  # SQLAlchemy, for those who keep
+            from tribunal.docket.record_rows import check_database  # SQLAlchemy, for those who keep
 
             await check_database(self._job.keep)
         if self._pinned is not None:
@@ -186,7 +186,7 @@ class PostDecider:
             return record
         costs = [self._prices.cost_of_call(call) or 0.0 for call in record.calls] if self._prices else None
         settings = settings_for_record(self._job.context)
-        from tribunal.cases.record_rows import keep_record
+        from tribunal.docket.record_rows import keep_record
 
         money = None if costs is None else sum(costs)
         kept = await keep_record(self._job.keep, record, sample.post, settings, money, sample.author)

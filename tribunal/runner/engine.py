@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.files import read_text, write_whole
 from tribunal.models.registry import current_registry
+from tribunal.process.files import read_text, write_whole
 from tribunal.runner.budget import RunBudget, read_spending
 from tribunal.runner.decider import PostDecider
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine, order_of_job

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from tribunal.cases.keep_options import KeepOptions
 from tribunal.context import Context, settings_for_record
+from tribunal.docket.graph_run import KeepOptions
 from tribunal.errors import BadInput
-from tribunal.model_objects import refuse_objects
 from tribunal.models.server_wait import NO_WAIT, WaitSettings
 from tribunal.plugins import require_extra
+from tribunal.process.model_objects import refuse_objects
 from tribunal.runner.budget import UNLIMITED, RunLimits
 from tribunal.runner.prices import Prices
 from tribunal.runner.sample import Sample

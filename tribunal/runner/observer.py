@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
-from tribunal.calls import Call, Usage
+from tribunal.core.calls import Call, Usage
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON, Record
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tribunal.cases.session import judge_post
+from tribunal.core.times import format_duration
+from tribunal.docket.session import judge_post
 from tribunal.errors import ModelError
 from tribunal.models.server_wait import WaitSettings
 from tribunal.runner.journal import RESULTS, parse_result, read_line_starts
@@ -22,7 +23,6 @@ from tribunal.runner.outcome import is_unanswered, kind_of_failure, model_at_fau
 from tribunal.runner.results import AnyResult
 from tribunal.runner.sample import Sample
 from tribunal.schema import JSON, Record
-from tribunal.times import format_duration
 
 if TYPE_CHECKING:
     from tribunal.runner.job import RunJob

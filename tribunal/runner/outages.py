@@ -3,7 +3,7 @@
 Closed, a breaker lets every case through. A case that no model answered opens it for a pause; then one case at a time
 is let through, the probe, and each that isn't answered makes the pause longer. The first answer closes it.
 
-A case that no model answered is held (`tribunal.cases.holds`) until its provider answers again, or its deadline. One
+A case that no model answered is held (`tribunal.docket.holds`) until its provider answers again, or its deadline. One
 that stays without an answer while others that began later are answered has itself to blame, and fails.
 """
 
@@ -19,10 +19,10 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
-from tribunal.cases.holds import Hold, count_waiting, hold_longer, release
-from tribunal.cases.leases import Held
-from tribunal.clock import database_now
 from tribunal.context import context_from
+from tribunal.core.times import database_now
+from tribunal.docket.holds import Hold, count_waiting, hold_longer, release
+from tribunal.docket.leases import Held
 from tribunal.errors import BadInput
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import current_registry, find_provider, model_names, split_name

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from tribunal.cases.holds import Hold
+from tribunal.docket.holds import Hold
 from tribunal.errors import LOCKED_OUT, UNANSWERED
 from tribunal.runner.results import AnyResult, ResultSummary
 from tribunal.schema import JSON

@@ -16,21 +16,21 @@ from urllib.parse import urlsplit
 
 from tribunal import __version__
 from tribunal.context import Context
+from tribunal.core.text import parse_json
 from tribunal.environment import environment, setting
 from tribunal.errors import BadInput
-from tribunal.files import hash_file, read_regular
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as load_graph
 from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, provider_of
 from tribunal.nodes.predict.perspective import open_searchers
+from tribunal.process.files import hash_file, read_regular
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
 from tribunal.schema import JSON
 from tribunal.systems import system_of
-from tribunal.text import parse_json
 
 _INSTALLED = "site-packages"
 # What a pin is called in a refusal.

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from pydantic import Field, RootModel, ValidationError
 
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
+from tribunal.process.files import read_regular
 from tribunal.runner.results import ResultCall
 from tribunal.schema import Call, Frozen
 from tribunal.validation import describe_validation_error, read_toml_model

@@ -9,14 +9,13 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tribunal.core.text import parse_json
+from tribunal.core.text_similarity import CHARACTERS
 from tribunal.errors import BadInput
-from tribunal.files import MOST_LINE, bounded_lines, open_regular, read_regular
-from tribunal.runner.chain import ChainCheck
-from tribunal.runner.journal import RESULTS, RUN, parse_result
+from tribunal.process.files import MOST_LINE, bounded_lines, open_regular, read_regular
+from tribunal.runner.journal import RESULTS, RUN, ChainCheck, parse_result
 from tribunal.runner.sample import Gold
 from tribunal.schema import JSON, Record, Scheme, Stance
-from tribunal.text import parse_json
-from tribunal.text_similarity import CHARACTERS
 from tribunal.validation import describe_validation_error
 
 _LOG = logging.getLogger("tribunal")
@@ -169,7 +168,7 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
     """Yield the results of a run, each with its offset and its whole line; none if the run has none yet.
 
     A last line that was torn by a crash is left out: the run decides that post again when it goes on. The chain of the
-    lines is checked on the way (`tribunal.runner.chain`); a broken one is logged as a warning, once per process.
+    lines is checked on the way (`tribunal.runner.journal`); a broken one is logged as a warning, once per process.
 
     Raises:
         BadInput: another line is broken, with its number; a post stands there twice in one repeat; or the file can't be

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tribunal.allowance import spending_of
 from tribunal.errors import BadInput
+from tribunal.models.budget import spending_of
 from tribunal.runner.budget import RunBudget
 from tribunal.runner.job import RunJob, RunOptions
 from tribunal.runner.journal import DiskFull, Journal

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
-from tribunal.calls import warnings_of_unfit_models
+from tribunal.core.calls import warnings_of_unfit_models
+from tribunal.core.text import count_noun
+from tribunal.process.terminal import is_watched, say, screen
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON, Call
-from tribunal.terminal import is_watched, say, screen
-from tribunal.text import count_noun
 
 if TYPE_CHECKING:
     import rich.console as drawn

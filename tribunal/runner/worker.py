@@ -1,7 +1,7 @@
 """Decide posts for a run that another process leads: `python -m tribunal.runner.worker`, or an actor of a cluster.
 
-Its leader sends posts, and gets their results (`tribunal.workers`). Keys and passwords are those of its environment. It
-ends when its leader does.
+Its leader sends posts, and gets their results (`tribunal.process.workers`). Keys and passwords are those of its
+environment. It ends when its leader does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from tribunal.workers import read_message, take_standard_streams, write_message
+from tribunal.process.workers import read_message, take_standard_streams, write_message
 
 if TYPE_CHECKING:
     from tribunal.runner.decider import PostDecider
@@ -25,7 +25,7 @@ def main() -> None:
     for each in (signal.SIGINT, signal.SIGTERM):  # it is the leader who is asked to stop, and says so
         signal.signal(each, signal.SIG_IGN)
     jobs, answers = take_standard_streams()
-    from tribunal.loops import run_many
+    from tribunal.process.loops import run_many
 
     def send(message: JSON, body: bytes) -> None:
         try:

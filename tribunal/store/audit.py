@@ -16,11 +16,11 @@ from pydantic import Field
 from sqlalchemy import LargeBinary, Text, cast, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.clock import database_now
+from tribunal.core.text import parse_json
+from tribunal.core.times import database_now
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import audit, audit_head
-from tribunal.text import parse_json
 
 Kind = Literal[
     "key.made", "key.rotated", "key.revoked",

@@ -19,24 +19,22 @@ from sqlalchemy.exc import (
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
-from tribunal.clock import set_database_clock
-from tribunal.database import WAIT, check_sqlite_file, connect, set_write_ahead_mode
+from tribunal.core.times import set_database_clock
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
+from tribunal.process.database import WAIT, check_sqlite_file, connect, set_write_ahead_mode
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
-from tribunal.store.problems import (
-    database_problem,
-    database_problems,
-    words_of,
-)
 from tribunal.store.table_versions import (
     check_compatible,
     check_tables,
     create_tables,
+    database_problem,
+    database_problems,
     is_newer,
     read_version,
     run_migrations,
+    words_of,
 )
 from tribunal.store.tables import VERSION, AdvisoryLock
 

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.schema import JSON
 from tribunal.store.audit import LogEntry, Who, append_all
 from tribunal.store.engine import Store
-from tribunal.store.problems import is_away
+from tribunal.store.table_versions import is_away
 
 _MOST = 64  # writes in one transaction: those that come later wait for it
 Result = TypeVar("Result")

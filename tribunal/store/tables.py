@@ -1,7 +1,7 @@
 """The tables. Times are seconds of the epoch; ids are made here and not by the database.
 
 A column of words of or about a post, in a table with a `case_id`, says with `info={"erased": VALUE}` what stands in it
-once they are erased (`tribunal.cases.erasure`).
+once they are erased (`tribunal.docket.erasure`).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ cases = _table(
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="its key's: higher goes first"),
     Column("held", Text, comment="why it isn't tried now, though it is queued"),
     Column("held_until", Double),
-    Column("reserved_day", Text, comment="the day of whose budget it may take these (`tribunal.cases.reservations`)"),
+    Column("reserved_day", Text, comment="the day of whose budget it may take these (`tribunal.docket.reservations`)"),
     Column("reserved_attempt", Integer, comment="the attempt that it is reserved for"),
     Column("reserved_calls", BigInteger, comment="none where the key has no limit of them; so the next two"),
     Column("reserved_tokens", BigInteger),

@@ -26,9 +26,9 @@ from typing import Any, cast
 import pytest
 
 import tribunal.prompts
+from tribunal.core.schema_filling import fill_schema
 from tribunal.errors import BadInput
-from tribunal.files import read_text
-from tribunal.schema_filling import fill_schema
+from tribunal.process.files import read_text
 from tribunal.testing.messages import Answer, Fault, Reply, Request, Script
 from tribunal.testing.server import ScriptedServer
 
@@ -122,7 +122,7 @@ def check_piece(piece: Any, *states: Mapping[str, Any], **settings: Any) -> list
             that it doesn't declare; or it writes what the court can't read. `channel` is the one that shows it.
         BadInput: a state lacks a channel that the piece needs, or has one that it doesn't declare.
     """
-    from tribunal.loops import run_in_background
+    from tribunal.process.loops import run_in_background
     from tribunal.testing.piece_runner import run_alone
 
     return run_in_background(lambda: run_alone(piece, states or ({"text": "A post."},), settings))

@@ -11,12 +11,12 @@ from http.client import responses
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
-from tribunal.loops import BackgroundLoop
-from tribunal.testing import openai
+from tribunal.process.loops import BackgroundLoop
+from tribunal.testing import messages as openai
 from tribunal.testing.messages import JSON, Events, Fault, Protocol, Reply, Request, Script, ScriptError, encoded
 
 OUT_OF_SCRIPT = 599
-# The wire protocols, each a module with the names that `tribunal.testing.openai` has, which comes with the package.
+# The wire protocols, each a module with the names that `tribunal.testing.messages` has, which comes with the package.
 WIRES: dict[Protocol, ModuleType] = {"openai": openai}
 _LARGEST_HEAD = 2**16
 # The method, the path, the headers and the body of a request.

@@ -19,9 +19,9 @@ from importlib.util import find_spec
 import certifi
 import httpcore
 
+from tribunal.process.sandbox import STEP, InflateDecoder
 from tribunal.retrievers.web.fetch import USER_AGENT, FetchFailed, FetchLimits, FetchRefused, Reason
 from tribunal.retrievers.web.fetch.target import REDIRECTS, FetchTarget
-from tribunal.unpacking import STEP, InflateDecoder
 
 Route = Callable[[str, int], tuple[str, int]]
 """An address and a port that were checked in; the ones to connect to in their place out. Raises `OSError`."""

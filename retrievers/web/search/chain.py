@@ -20,10 +20,11 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
+from tribunal.core.text import scrub
 from tribunal.environment import setting
 from tribunal.errors import BadInput
-from tribunal.loops import PerLoop
 from tribunal.plugins import list_known_names, plugin
+from tribunal.process.loops import PerLoop
 from tribunal.retrievers.web.search.engine import (
     MAX_ROWS,
     SECONDS,
@@ -36,7 +37,6 @@ from tribunal.retrievers.web.search.engine import (
 )
 from tribunal.retrievers.web.search.engines import DuckDuckGo, LangChainEngine, SearXNG
 from tribunal.schema import Frozen
-from tribunal.text import scrub
 
 NAMES = ("duckduckgo", "searxng", "langchain:NAME", "none", "module:object")
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any, Literal, Protocol, runtime_checkable
 from urllib.parse import urlsplit, urlunsplit
 
+from tribunal.core.text import one_line, wellformed
 from tribunal.errors import TribunalError
 from tribunal.models.faults import read_fault
 from tribunal.retrievers.web.fetch.target import MAX_URL, PORTS
 from tribunal.schema import Frozen
-from tribunal.text import one_line, wellformed
 
 MAX_TITLE = 300
 MAX_SNIPPET = 2000

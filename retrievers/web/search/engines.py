@@ -17,8 +17,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import ValidationError
 
+from tribunal.core.text import parse_json, scrub, wellformed
 from tribunal.errors import BadInput
-from tribunal.loops import PerLoop, run_in_thread
+from tribunal.process.loops import PerLoop, run_in_thread
 from tribunal.retrievers.web.fetch import USER_AGENT
 from tribunal.retrievers.web.fetch.target import PORTS
 from tribunal.retrievers.web.search.engine import (
@@ -32,7 +33,6 @@ from tribunal.retrievers.web.search.engine import (
     hits_from_rows,
     search_failure_from,
 )
-from tribunal.text import parse_json, scrub, wellformed
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tribunal.eval.cascade.plan import CascadePromise, find_plan
-from tribunal.eval.cascade.stages import CascadePlan, CascadeStage, walk_posts
+from tribunal.eval.cascade.report import CascadePromise, find_plan
+from tribunal.eval.cascade.search import CascadePlan, CascadeStage, walk_posts
 from tribunal.eval.measures.risk_control import LabelledPosts, error_of_attempt
 
 if TYPE_CHECKING:

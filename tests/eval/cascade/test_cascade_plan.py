@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from tests.eval.cascade.simulated_plans import BETTER, planned, stages_of, trial
-from tribunal.eval.cascade.plan import CascadePromise, p_value_of_plan
-from tribunal.eval.cascade.stages import (
+from tribunal.eval.cascade.report import CascadePromise, p_value_of_plan
+from tribunal.eval.cascade.search import (
     ALL,
     CascadePlan,
     CascadeStage,

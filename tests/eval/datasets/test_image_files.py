@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tribunal.eval.datasets.image_files import ImageFinder
+from tribunal.eval.datasets.stored_data import ImageFinder
 
 CAFE = "café.png"
 FOUND = [

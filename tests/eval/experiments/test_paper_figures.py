@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.result_lines import answers, line, write_run
-from tribunal.calls import REHEARSAL
+from tribunal.core.calls import REHEARSAL
 from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment
 from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable, build_table
 from tribunal.eval.measures.columns import RunColumns, read_columns

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.eval.export.posts_of_run import parse_data_paths, words_by_post
+from tribunal.eval.export.results import parse_data_paths, words_by_post
 
 ROWS = "id,text\np1,The weeds in our garden\np2,Rain all week\n"
 

@@ -12,8 +12,7 @@ from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.result_lines import answers, line, measure
-from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
-from tribunal.eval.measures.rates import f1_interval, rate_interval
+from tribunal.eval.measures.rates import ClusterKinds, bca_intervals, f1_interval, rate_interval
 from tribunal.eval.measures.scores import confusion_tables, measures_of_tables, score_intervals_of
 from tribunal.schema import JSON
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from tests.result_lines import line, write_run
 from tribunal.commands import app
+from tribunal.core.text_similarity import text_signature
 from tribunal.eval.measures.clusters import clusters_of, near_duplicates
 from tribunal.eval.measures.columns import RunColumns, read_columns
-from tribunal.text_similarity import text_signature
 
 POST = "They always park their cars right in front of my house, every single day of the week"
 NEAR = (

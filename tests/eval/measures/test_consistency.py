@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from tests.result_lines import line, measure, write_run
 from tribunal.commands import app
 from tribunal.eval.datasets import Dataset, find_dataset
+from tribunal.eval.measures.agreement import compare_consistency
 from tribunal.eval.measures.columns import RunColumns, read_columns
-from tribunal.eval.measures.consistency import compare_consistency
 from tribunal.schema import JSON
 
 OUTCOMES = {"R": "refusal", "F": "failure"}

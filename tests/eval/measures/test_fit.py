@@ -27,7 +27,7 @@ from tribunal.eval.measures.risk_control import (
     least_posts_needed,
     split_error,
 )
-from tribunal.probability import estimate_probability
+from tribunal.nodes.threshold import estimate_probability
 
 
 @pytest.mark.parametrize("world", FALSE, ids=[world.name for world in FALSE])

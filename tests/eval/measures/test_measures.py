@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.result_lines import answers, line, measure, write_run
-from tribunal.calls import REHEARSAL
+from tribunal.core.calls import REHEARSAL
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.metrics import measure_run, save_metrics

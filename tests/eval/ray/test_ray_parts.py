@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.locations import Location, Unreachable, parse_location, write_whole_at
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.parts import FOLDER_RUN, MANIFEST, PartColumns, PartsFolder, ResultRow
-from tribunal.locations import Location, Unreachable, parse_location, write_whole_at
 from tribunal.runner.journal import RESULTS, RUN
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON

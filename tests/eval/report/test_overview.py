@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.eval.report.test_report import Page
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
-from tribunal.eval.report.charts import Axis, CostAndValue, cost_axis, pareto_front, percent_axis
+from tribunal.eval.report.page import Axis, CostAndValue, cost_axis, pareto_front, percent_axis
 
 PRICES = (
     '["openai:big"]\ninput = 2.5\ncached = 1.25\noutput = 10\n["openai:small"]\ninput = 0.15\noutput = 0.6\n'

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from tests.result_lines import answers, line, write_run
-from tribunal.calls import REHEARSAL
+from tribunal.core.calls import REHEARSAL
 from tribunal.eval.measures.metrics import measure_run
 from tribunal.eval.report import write_report
-from tribunal.eval.report.overview import paper_table
-from tribunal.eval.report.posts import LONGEST
+from tribunal.eval.report.overview import LONGEST, paper_table
 
 VOID = {"meta", "line", "rect", "polyline", "circle"}
 HOSTILE = "<script>alert(1)</script><img src=http://evil.test/x.png onerror=alert(1)>\"'{{ 7*7 }}"

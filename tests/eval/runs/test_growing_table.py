@@ -13,7 +13,7 @@ from tests.doubles import Fault, Reply, Request
 from tests.eval.runs.test_tables import HOSTILE, lines, read
 from tests.openai_server import OpenAIServer
 from tribunal.eval.batch import batch
-from tribunal.eval.runs import growing_table
+from tribunal.eval.runs import tables as growing_table
 from tribunal.eval.runs.tables import OutcomeTable
 from tribunal.runner.job import RunOptions
 from tribunal.runner.tally import RunTally

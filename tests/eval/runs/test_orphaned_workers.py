@@ -11,8 +11,8 @@ import pytest
 
 from tests import PROJECT
 from tests.eval.runs.worker import job
+from tribunal.process.workers import write_message
 from tribunal.runner.job import order_of_job
-from tribunal.workers import write_message
 
 pytestmark = pytest.mark.long  # a process each
 
@@ -21,7 +21,8 @@ pytestmark = pytest.mark.long  # a process each
 def test_a_process_whose_answer_nobody_reads_ends_quietly(work: str) -> None:
     code = {
         "run": "from tribunal.runner.worker import main; main()",
-        "sandbox": "from tribunal.sandbox import serve_jobs; serve_jobs('tribunal.text:make_visible', 2**33)",
+        "sandbox": "from tribunal.process.sandbox import serve_jobs\n"
+        "serve_jobs('tribunal.core.text:make_visible', 2**33)",
     }
     process = subprocess.Popen(
         [sys.executable, "-c", code[work]], env={**os.environ, "PYTHONPATH": str(PROJECT)},

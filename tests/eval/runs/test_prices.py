@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tribunal.calls import Call
+from tribunal.core.calls import Call
 from tribunal.errors import BadInput
 from tribunal.runner.prices import read_prices
 

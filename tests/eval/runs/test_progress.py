@@ -17,8 +17,8 @@ import pytest
 from tests import PROJECT
 from tests.doubles import Reply, ScriptedServer
 from tests.tables import table
+from tribunal.process.screen import Screen
 from tribunal.runner.tally import ProgressLine, ResultCounts, RunTally
-from tribunal.screen import Screen
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
 

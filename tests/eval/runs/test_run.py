@@ -225,7 +225,7 @@ async def test_data_that_break_off_cost_nothing_that_was_in_flight(tmp_path: Pat
 async def test_a_graph_that_breaks_costs_nothing_that_was_in_flight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tribunal.cases.session import judge_post as heard
+    from tribunal.docket.session import judge_post as heard
 
     async def judge_post(text: str, *given: Any, **more: Any) -> Any:
         if text == "word-2.":

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tribunal.allowance import Limits, Spending
 from tribunal.commands import app
 from tribunal.context import context_from
+from tribunal.models.budget import Limits, Spending
 from tribunal.runner.budget import RunBudget, RunLimits
 
 USAGE = {"usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}}

@@ -24,9 +24,9 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.runs.test_run import decided, lines, word
 from tests.eval.runs.worker import job
-from tribunal.cases.keep_options import KeepOptions
 from tribunal.commands import app
 from tribunal.context import context_from
+from tribunal.docket.graph_run import KeepOptions
 from tribunal.errors import BadInput
 from tribunal.runner.decider import PostDecider
 from tribunal.runner.job import RunJob, RunOrder, order_of_job

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tribunal.cases.session import judge_post
 from tribunal.context import context_from
+from tribunal.docket.session import judge_post
 from tribunal.schema import Record
 from tribunal.shared_settings import VIEWS
 

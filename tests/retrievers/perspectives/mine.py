@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tribunal.core.text import normalize_text
 from tribunal.errors import CallFailed
 from tribunal.models.embeddings import Use, Vectors
 from tribunal.models.embeddings.vectors import normalize_rows
-from tribunal.text import normalize_text
 
 WORDS = ["river", "bakery", "window", "train", "garden", "music", "winter", "ladder", "pepper", "signal"]
 TEXTS = [f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} {WORDS[n // 100 % 10]}" for n in range(300)]

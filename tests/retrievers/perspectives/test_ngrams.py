@@ -15,6 +15,7 @@ from sklearn.preprocessing import normalize
 
 from tests import SHARED_DATA
 from tests.retrievers.perspectives.mine import TEXTS
+from tribunal.core.text import normalize_text
 from tribunal.models.embeddings import Use, Vectors
 from tribunal.retrievers.indexes import ngrams
 from tribunal.retrievers.indexes.ngrams import (
@@ -26,7 +27,6 @@ from tribunal.retrievers.indexes.ngrams import (
 )
 from tribunal.retrievers.perspectives.perspective import find_perspective
 from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_store
-from tribunal.text import normalize_text
 
 
 def grams_of(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.retrievers.perspectives.mine import LETTERS, SPEC, Letters
 from tribunal.errors import BadInput
-from tribunal.files import hash_file
+from tribunal.process.files import hash_file
 from tribunal.retrievers.indexes import manifest, text_index
 from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams, write_ngrams
 from tribunal.retrievers.perspectives.perspective import Perspective, perspectives_folder

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.archived import a_page
-from tribunal.retrievers.web.passages import find_passage, is_mark
+from tribunal.retrievers.web.page_reader import find_passage, is_mark
 
 
 @pytest.mark.parametrize(

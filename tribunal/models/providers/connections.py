@@ -23,11 +23,11 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from tribunal.core.text import scrub
 from tribunal.errors import BadInput
-from tribunal.loops import PerLoop
-from tribunal.models.providers.wire_errors import LocalFault, TooLarge
-from tribunal.text import scrub
-from tribunal.unpacking import InflateDecoder
+from tribunal.models.providers.wire import LocalFault, TooLarge
+from tribunal.process.loops import PerLoop
+from tribunal.process.sandbox import InflateDecoder
 
 # The HTTP library that a client is built on. The two are alike, and neither takes the other's objects.
 Library = Literal["httpx", "httpx2"]

@@ -7,10 +7,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tribunal.models.providers.usage import UsageOnTheWire
-from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer, TooLarge
+from tribunal.core.text import SHORTEST, parse_json, scrub_body, scrub_json, wellformed
+from tribunal.models.providers.wire import BrokenOff, NoAnswer, TooLarge, UsageOnTheWire
 from tribunal.schema import JSON
-from tribunal.text import SHORTEST, parse_json, scrub_body, scrub_json, wellformed
 
 # The fields whose text comes in pieces, over all protocols. Any other field's text is whole in its event.
 _IN_PIECES = frozenset({"content", "text", "thinking", "reasoning_content", "reasoning", "refusal", "partial_json"})

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from tribunal.core.text import parse_json, scrub_body
 from tribunal.models.providers.connections import (
     ACCEPT_ENCODING,
     Library,
@@ -27,15 +28,8 @@ from tribunal.models.providers.connections import (
     servers,
 )
 from tribunal.models.providers.event_stream import EventStream
-from tribunal.models.providers.usage import UsageOnTheWire
-from tribunal.models.providers.wire_errors import (
-    REDIRECTS_TO,
-    NoAnswer,
-    NotStreamed,
-    ServerError,
-)
+from tribunal.models.providers.wire import REDIRECTS_TO, NoAnswer, NotStreamed, ServerError, UsageOnTheWire
 from tribunal.schema import JSON
-from tribunal.text import parse_json, scrub_body
 
 # What comes back is unpacked. Cookies of one key must not go along with another.
 _DROPPED_HEADERS = ("content-encoding", "content-length", "set-cookie", "transfer-encoding")

@@ -98,7 +98,7 @@ def check_answer(body: Any) -> Any:
     Raises:
         NoAnswer: it has none.
     """
-    from tribunal.models.providers.wire_errors import NoAnswer
+    from tribunal.models.providers.wire import NoAnswer
 
     choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
     if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):

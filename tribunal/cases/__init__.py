@@ -1,1 +1,0 @@
-"""One post through a graph to its record, kept, reviewed and explained."""

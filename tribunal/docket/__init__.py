@@ -1,0 +1,1 @@
+"""The cases of the database: taken, tried, held, decided, kept and erased."""

@@ -1,0 +1,1 @@
+"""The process and its machine: loops, workers, files, databases, the terminal."""

@@ -1,0 +1,1 @@
+"""What becomes of decided cases: found, appealed, audited, exported, reported."""
