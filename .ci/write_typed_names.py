@@ -19,13 +19,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel
 
-from tribunal.context import Context
 from tribunal.core.calls import Call
 from tribunal.exhibit import Box
 from tribunal.nodes.state import Case
 from tribunal.process.model_objects import FIELDS
 from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
-from tribunal.settings import SETTINGS
+from tribunal.settings.context import Context
+from tribunal.settings.graph_settings import SETTINGS
 
 PATH = Path(__file__).parents[1] / "tribunal" / "typed_names.pyi"
 MODELS = (Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call)

@@ -62,8 +62,8 @@ async def run(
     image: str | None = None,
 ) -> Measured:
     """Send so many posts through `arcade`, at most `in_flight` at once, in order."""
-    from tribunal.context import context_from
     from tribunal.docket.session import judge_post
+    from tribunal.settings.context import context_from
 
     context = context_from({"model": "openai:scripted"})
     waiting = posts(number)

@@ -49,11 +49,11 @@ def runs(quick: bool) -> None:
 
 def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]:
     """So many posts through the engine on a scripted server. Times in seconds; `lag` in results."""
-    from tribunal.context import context_from
     from tribunal.runner.engine import decide_posts
     from tribunal.runner.job import RunJob, RunOptions
-    from tribunal.runner.sample import Sample
+    from tribunal.runner.results import Sample
     from tribunal.runner.tally import RunTally
+    from tribunal.settings.context import context_from
 
     samples = [Sample(id=str(place), text=text) for place, text in enumerate(posts(number))]
     context = context_from({"model": "openai:scripted"})
@@ -96,11 +96,11 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
 
 def rehearsed_run(number: int) -> dict[str, Any]:
     """So many posts through the engine with the rehearsal model. Memory in MB, by how much of the run was done."""
-    from tribunal.context import context_from
     from tribunal.runner.engine import decide_posts
     from tribunal.runner.job import RunJob, RunOptions
-    from tribunal.runner.sample import Sample
+    from tribunal.runner.results import Sample
     from tribunal.runner.tally import RunTally
+    from tribunal.settings.context import context_from
 
     class Posts:
         """Made as they are asked for, as those of a file are."""

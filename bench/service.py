@@ -35,10 +35,10 @@ class Replica:
 
 def by_graph(settings: Mapping[str, str] = MappingProxyType(SETTINGS)) -> Decider:
     """Return what opens a decider that runs the graph here, without the service."""
-    from tribunal.context import context_from
     from tribunal.docket.graph_run import run_graph
     from tribunal.docket.records import graph_input
     from tribunal.graphs import graph
+    from tribunal.settings.context import context_from
 
     compiled = graph("arcade")
 

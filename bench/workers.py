@@ -47,11 +47,11 @@ def workers(quick: bool) -> None:
 
 def paced(number: int, in_flight: int, processes: int) -> dict[str, Any]:
     """So many posts through the engine by so many processes. Times in seconds."""
-    from tribunal.context import context_from
     from tribunal.runner.engine import decide_posts
     from tribunal.runner.job import RunEngine, RunJob, RunOptions
-    from tribunal.runner.sample import Sample
+    from tribunal.runner.results import Sample
     from tribunal.runner.tally import RunTally
+    from tribunal.settings.context import context_from
 
     samples = [Sample(id=str(place), text=text) for place, text in enumerate(posts(number))]
     context = context_from({"model": "openai:scripted"})

@@ -14,7 +14,7 @@ from tribunal.commands.run_options import EPILOG, print_warning, with_posts
 from tribunal.commands.shared_options import policy_names
 from tribunal.errors import BadInput
 from tribunal.process.terminal import say_json
-from tribunal.shared_settings import Scheme
+from tribunal.settings.names import Scheme
 
 app = Typer(no_args_is_help=True, help="Have people label posts in Label Studio, as for H-VLI, and make a data set.")
 _SHOWN = 20  # posts that are named; --json names all

@@ -10,7 +10,7 @@ from typer import Argument, Option, Typer
 from tribunal.commands.options import flag_of_setting
 from tribunal.commands.shared_options import graph_names
 from tribunal.process.terminal import print_table, say
-from tribunal.shared_settings import Scheme
+from tribunal.settings.names import Scheme
 
 
 def graphs(
@@ -21,8 +21,8 @@ def graphs(
 ) -> None:
     """Draw graphs as Mermaid text, subgraphs included; of a graph that you name, also list the settings."""
     from tribunal.graphs import draw_graph, named_graphs
-    from tribunal.settings import SETTINGS
-    from tribunal.settings_base import GRAPH_SETTINGS
+    from tribunal.settings.base import GRAPH_SETTINGS
+    from tribunal.settings.graph_settings import SETTINGS
 
     known = named_graphs()
     for name in names or known:
@@ -106,7 +106,7 @@ def check_prompts(
     from tribunal.graphs import graph as load_graph
     from tribunal.prompts.policy import load_policy
     from tribunal.prompts.sets import prompts_with_system, read_prompt_set
-    from tribunal.systems import system_of
+    from tribunal.settings.systems import system_of
 
     system = system_of(graph) if graph and load_graph(graph) else None
     name = system.name if system else None

@@ -17,7 +17,7 @@ from tribunal.commands.printing import report_errors
 from tribunal.core.text import make_visible, nearest_names, one_line
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
-from tribunal.shared_settings import RENAMED
+from tribunal.settings.names import RENAMED
 
 
 class RootGroup(TyperGroup):
@@ -74,7 +74,7 @@ class Sectioned(TyperCommand):
         name = option.lstrip("-").replace("-", "_")
         if name in RENAMED:
             return f"it is called {self._spelling(RENAMED[name])} now"
-        from tribunal.settings import SETTINGS  # pydantic, which `--help` does without
+        from tribunal.settings.graph_settings import SETTINGS  # pydantic, which `--help` does without
 
         if name in SETTINGS:
             return f"give it as {self._spelling(name)}"

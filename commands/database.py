@@ -56,7 +56,7 @@ def filter_from_options(kind: type[Filter], **given: object) -> Filter:
     """Return a filter of cases from options; raise BadInput if one is wrong."""
     from pydantic import ValidationError
 
-    from tribunal.validation import describe_validation_error
+    from tribunal.settings.validation import describe_validation_error
 
     try:
         return kind.model_validate(given)

@@ -22,12 +22,12 @@ from tribunal.process.terminal import say_json, screen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tribunal.context import Context
     from tribunal.models.exam_results import ExamResult
     from tribunal.models.providers import ModelName
     from tribunal.models.server_wait import ServerSlots
     from tribunal.review.model_exam import Exam
     from tribunal.schema import JSON
+    from tribunal.settings.context import Context
 
 _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗", "red")}
 
@@ -105,8 +105,8 @@ async def _run_checks(
     """Check everything, and examine the models in force if there are settings for it."""
     from tribunal import plugins
     from tribunal.core.calls import REHEARSAL
-    from tribunal.environment import data_folder, environment
     from tribunal.models.registry import PROVIDERS
+    from tribunal.settings.environment import data_folder, environment
 
     held = environment()
     rehearsal = REHEARSAL.partition(":")[0]
@@ -168,9 +168,9 @@ def _check_models_in_force(
 
 def _last_exam(model: ModelName, held: dict[str, str]) -> Check:
     """Return what the last exam of a model came to, at the address that is set."""
-    from tribunal.environment import data_folder
     from tribunal.models.exam_results import exam_address, read_exam_results
     from tribunal.models.registry import provider_of
+    from tribunal.settings.environment import data_folder
 
     address = exam_address(provider_of(model).base_url(held))
     last = read_exam_results(data_folder(held)).get((str(model), address))
@@ -315,13 +315,13 @@ async def take_exam(model: str, settings: dict[str, Any], environment: Mapping[s
     Raises:
         BadInput, ModelError: as `examine_model`.
     """
-    from tribunal.context import context_from
     from tribunal.core.calls import REHEARSAL
-    from tribunal.environment import data_folder
     from tribunal.models.exam_results import POSTS, keep_exam_results
     from tribunal.models.registry import model_names, provider_of
     from tribunal.models.server_wait import read_server_slots
     from tribunal.review.model_exam import ABOUT_TOKENS, examine_model
+    from tribunal.settings.context import context_from
+    from tribunal.settings.environment import data_folder
 
     print_template("exam", aside=True, part="cost", model=model, posts=POSTS, tokens=ABOUT_TOKENS)
     exam = await examine_model(model, settings)

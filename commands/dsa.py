@@ -167,8 +167,8 @@ def _fields_of_options(visibility: list[str] | None, field: list[str] | None) ->
 
 
 def _open_register(to: str | None, attempts: int) -> Register:
-    from tribunal.environment import setting
     from tribunal.review.register import Register
+    from tribunal.settings.environment import setting
 
     if to is None:
         raise BadInput("to: where to send is missing; give --to URL, first that of the register's sandbox")

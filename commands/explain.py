@@ -84,10 +84,10 @@ def explain(
         raise BadInput(f"prices: {prices}: the person who posted isn't told what it cost; leave it out")
 
     async def draw() -> CaseView | AuthorLetter:
-        from tribunal.context import context_from
         from tribunal.explanations.author_letter import write_letter
         from tribunal.explanations.notices import read_mapping
         from tribunal.review.explain import view_with_image
+        from tribunal.settings.context import context_from
 
         measures = read_mapping(mapping) if mapping else None
         at_hand = await _find_case(case, database)

@@ -104,9 +104,9 @@ def _fit_reviewed_cases(
     source: Path | None, since: datetime | None, database: str | None, chosen: dict[str, Any], only: dict[str, Any]
 ) -> Threshold:
     from tribunal.commands.database import epoch_seconds
-    from tribunal.environment import data_folder
     from tribunal.eval.measures.fit_reviewed import fit_reviewed
     from tribunal.eval.measures.risk_control import FITS, AgreementPromise
+    from tribunal.settings.environment import data_folder
 
     wanted = AgreementPromise(**chosen)
 

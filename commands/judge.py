@@ -137,11 +137,11 @@ def judge(
     """Decide whether a post is hate speech, and show why."""
     expect_stop()
     from tribunal.commands.show import CasePrinter
-    from tribunal.context import context_from
     from tribunal.docket.graph_run import find_unkept_warning, keep_options
     from tribunal.docket.session import judge_post
     from tribunal.explanations.view_maker import view_case
     from tribunal.graphs import load_seats
+    from tribunal.settings.context import context_from
 
     words, picture = _read_post(text, image)
     if trace:

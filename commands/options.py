@@ -69,7 +69,7 @@ def parse_settings(given: list[str]) -> dict[str, Any]:
 
 def _parse_value(setting: str, text: str) -> Any:
     """Return a value as it is meant: text for a setting that takes text, a list of names where there are commas."""
-    from tribunal.context import Context
+    from tribunal.settings.context import Context
 
     field = Context.model_fields.get(setting)
     takes = str(field.annotation) if field else ""

@@ -90,7 +90,7 @@ def try_(
     folder = out or on.with_name(f"{on.name}.{Path(new).stem}.run")
     trial = plan_trial(new, on, folder, graph=graph, settings=settings)
     if trial.left:
-        from tribunal.environment import setting
+        from tribunal.settings.environment import setting
 
         context = trial.context
         named = [context.model or setting("TRIBUNAL_MODEL") or "rehearsal", context.judge_model, context.aux_model]

@@ -311,7 +311,7 @@ async def _carry_out(chosen: list[LabelledCase], service: str | None, database: 
     from tribunal.review.label_studio import decide_at_service, decide_in_docket
 
     if service is not None:
-        from tribunal.environment import setting
+        from tribunal.settings.environment import setting
 
         return await decide_at_service(service, setting("TRIBUNAL_KEY") or "", chosen)
     return await decide_in_docket(chosen, database)

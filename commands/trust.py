@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from tribunal.environment import FILE, DotEnv, read_dotenv
 from tribunal.errors import BadInput
+from tribunal.process.files import forget_answer, remember_answer
 from tribunal.process.terminal import is_watched, say
-from tribunal.process.trusted_folders import forget_answer, remember_answer
+from tribunal.settings.environment import FILE, DotEnv, read_dotenv
 
 
 def trust(

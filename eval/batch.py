@@ -10,10 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tribunal.contents import keep_files_read
-from tribunal.context import context_from, refuse_unused_settings
 from tribunal.docket.graph_run import KeepOptions, config_of_run
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.locations import Location, Unreachable, parse_location, put_whole
 from tribunal.eval.datasets.post_table import PostTable
@@ -27,6 +24,9 @@ from tribunal.process.files import put_in_place
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.journal import OutputUnwritten
 from tribunal.runner.tally import RunTally
+from tribunal.settings.contents import keep_files_read
+from tribunal.settings.context import context_from, refuse_unused_settings
+from tribunal.settings.environment import data_folder
 
 _COPY = "finished"  # what is sent to a store, in the run's folder
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from tribunal.contents import keep_files_read
-from tribunal.context import context_from, leave_out_settings, refuse_unused_settings, setting_is_named, settings_of
 from tribunal.docket.graph_run import config_of_run
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
@@ -26,7 +24,6 @@ from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_pr
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.graphs import graph
-from tribunal.line_up import apply_line_up
 from tribunal.models.budget import NO_SPENDING, Spending
 from tribunal.models.registry import check_models
 from tribunal.runner.budget import total_spending
@@ -34,6 +31,15 @@ from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.results import read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
+from tribunal.settings.contents import keep_files_read
+from tribunal.settings.context import (
+    context_from,
+    leave_out_settings,
+    refuse_unused_settings,
+    setting_is_named,
+    settings_of,
+)
+from tribunal.settings.line_up import apply_line_up
 
 
 class Evaluation(RunRequest):

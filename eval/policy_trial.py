@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tribunal.contents import keep_files_read
-from tribunal.context import Context, context_from, refuse_unused_settings
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
@@ -28,6 +26,8 @@ from tribunal.runner.journal import RESULTS, read_line_starts, report_unwritten
 from tribunal.runner.results import read_full_line, read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
+from tribunal.settings.contents import keep_files_read
+from tribunal.settings.context import Context, context_from, refuse_unused_settings
 
 CHANGES = "changes.json"
 PAGES = {"changes.html": "changes.html.jinja", "changes.md": "changes.md.jinja"}

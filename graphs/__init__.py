@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
 from tribunal.plugins import list_known_names, load_all, module_object_of, names, plugin
-from tribunal.settings import GRAPHS
-from tribunal.systems import note_place, system_of
+from tribunal.settings.graph_settings import GRAPHS
+from tribunal.settings.systems import note_place, system_of
 
 if TYPE_CHECKING:
     from langgraph.pregel import Pregel

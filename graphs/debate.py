@@ -5,9 +5,9 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, to_responses
 from tribunal.nodes.state import ArguedOutput, PanelState
+from tribunal.settings.context import Context
 
 builder = StateGraph(PanelState, context_schema=Context, output_schema=ArguedOutput)
 builder.add_node("open_non_hate", open_non_hate)

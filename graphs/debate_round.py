@@ -5,7 +5,6 @@ The history and the Summary are its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.nodes.mv_debate.scoring import (
     close_round,
     reflect_on_answers,
@@ -23,6 +22,7 @@ from tribunal.nodes.mv_debate.views import (
     to_views,
 )
 from tribunal.nodes.state import RoundOutput, Views
+from tribunal.settings.context import Context
 
 builder = StateGraph(Views, context_schema=Context, output_schema=RoundOutput)
 builder.add_node("call_round", call_round)

@@ -5,7 +5,6 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.nodes.arcade.defender import defend_post, to_prosecution_or_rest
 from tribunal.nodes.arcade.prosecutor import (
     dismiss_case,
@@ -16,7 +15,8 @@ from tribunal.nodes.arcade.prosecutor import (
     to_defence_or_rest,
 )
 from tribunal.nodes.state import CaseState, TrackOutput
-from tribunal.shared_settings import MAX_ROUNDS
+from tribunal.settings.context import Context
+from tribunal.settings.names import MAX_ROUNDS
 
 builder = StateGraph(CaseState, context_schema=Context, output_schema=TrackOutput)
 builder.add_node("investigate", investigate_post)

@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.nodes.arcade.defender import defend_post
 from tribunal.nodes.arcade.prosecutor import indict_post
 from tribunal.nodes.state import CaseState, TrackOutput
+from tribunal.settings.context import Context
 
 builder = StateGraph(CaseState, context_schema=Context, output_schema=TrackOutput)
 builder.add_node("indict", indict_post)

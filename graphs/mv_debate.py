@@ -8,7 +8,7 @@ from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.scoring import summarise_debate, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.state import DebateOutput, Views
-from tribunal.shared_settings import MAX_ROUNDS
+from tribunal.settings.names import MAX_ROUNDS
 
 builder = begin_graph("mv_debate", Views, DebateOutput)
 builder.add_node("open", open_debate)

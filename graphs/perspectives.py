@@ -2,9 +2,9 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.nodes.predict.perspective import recall_examples, take_stance, to_perspectives
 from tribunal.nodes.state import PanelState, PerspectivesOutput
+from tribunal.settings.context import Context
 
 builder = StateGraph(PanelState, context_schema=Context, output_schema=PerspectivesOutput)
 builder.add_node("recall", recall_examples)

@@ -5,11 +5,11 @@ It needs `begin` before it, and leaves the verdict to its caller.
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.nodes.antihate.judgement import check_sufficiency, to_next_turn, weigh_page
 from tribunal.nodes.antihate.pages import choose_hits, fetch_pages, read_next_page, to_fetch, to_next_page
 from tribunal.nodes.antihate.queries import propose_queries, search_queries, to_search
 from tribunal.nodes.state import ResearchState
+from tribunal.settings.context import Context
 
 builder = StateGraph(ResearchState, context_schema=Context)
 builder.add_node("propose", propose_queries)

@@ -7,7 +7,7 @@ from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.peers.symmetric_debate import answer_as_agent, open_next_round, to_agents, vote_on_answers
 from tribunal.nodes.state import DebateOutput, Views
-from tribunal.shared_settings import MAX_ROUNDS
+from tribunal.settings.names import MAX_ROUNDS
 
 builder = begin_graph("symmetric_debate", Views, DebateOutput)
 builder.add_node("open", open_debate)

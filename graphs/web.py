@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.graphs.research import graph as research
 from tribunal.nodes.court.case import begin_lookup, report_research
 from tribunal.nodes.state import Case, WebOutput
+from tribunal.settings.context import Context
 
 builder = StateGraph(Case, context_schema=Context, output_schema=WebOutput)
 builder.add_node("look_up", begin_lookup)

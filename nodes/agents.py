@@ -14,7 +14,6 @@ from typing import Any, TypeVar, cast
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.runtime import Runtime, get_runtime
 
-from tribunal.context import Context, warn_of_overruled_settings
 from tribunal.core.calls import was_rehearsed
 from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
 from tribunal.models.stops import stop_at_head, stop_if_unanswered, stops_in_force, stops_passed_by
@@ -24,6 +23,7 @@ from tribunal.nodes.state import channel_forms, log_of_fault, outcome_of
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.process.loops import run_in_background
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, warn_of_overruled_settings
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
 Part = TypeVar("Part", bound=Callable[..., Awaitable[Any]])

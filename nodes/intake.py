@@ -14,20 +14,11 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
-from tribunal.context import (
-    Context,
-    context_of_run,
-    refuse_stops,
-    refuse_unused_settings,
-    settings_for_record,
-    settings_of,
-)
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.language import language_of_post
 from tribunal.core.text import REPLACED, wellformed
 from tribunal.core.times import new_id
 from tribunal.errors import BadInput
-from tribunal.line_up import LINE_UPS, apply_line_up_text
 from tribunal.models.image import Picture, load_picture, store_picture
 from tribunal.models.registry import check_models, current_registry
 from tribunal.models.stops import can_stop
@@ -40,10 +31,19 @@ from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
-from tribunal.settings import GRAPHS
-from tribunal.systems import system_of
+from tribunal.settings.context import (
+    Context,
+    context_of_run,
+    refuse_stops,
+    refuse_unused_settings,
+    settings_for_record,
+    settings_of,
+)
+from tribunal.settings.graph_settings import GRAPHS
+from tribunal.settings.line_up import LINE_UPS, apply_line_up_text
+from tribunal.settings.systems import system_of
+from tribunal.settings.validation import describe_validation_error
 from tribunal.trust import for_clients, for_strangers
-from tribunal.validation import describe_validation_error
 
 _REPAIRED = "holds U+FFFD in place of characters that can't be read, stored or sent"
 MOST_EARLIER = 20  # earlier posts of a conversation

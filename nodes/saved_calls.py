@@ -1,25 +1,26 @@
-"""Calls that a node makes at the same time, each saved as soon as it is answered.
+"""Calls that a node makes at the same time: each is saved as soon as it is answered, and draws are counted.
 
 LangGraph saves what a node returns when the node ends, so a node that is cut after seven of eight calls would make all
 eight again. Here each call is a LangGraph task inside its node: the answer is saved with the checkpoint, and a run that
 goes on from that checkpoint reads it from there. A run without a thread has no checkpoints, and makes its calls
-directly.
+directly. Draws that vote are made in waves, and no more of them than the count needs: of five, three first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
 
 from langgraph.config import get_config
 from langgraph.func import task
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ValidationError
 
-from tribunal.context import Context, context_of
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
 from tribunal.models.role import Role
@@ -28,6 +29,7 @@ from tribunal.models.substance import empty_the_fields
 from tribunal.process.loops import run_in_background
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_of
 
 # A call that nobody answered is made again when the run goes on.
 _NOT_SAVED = (*UNANSWERED, *LOCKED_OUT)
@@ -178,3 +180,62 @@ def _load_fault(saved: JSON) -> ModelError:
         fault = CallFailed(words, kind=saved["kind"], **asked)
     fault.calls, fault.warnings = saved["calls"], saved["warnings"]
     return fault
+
+
+Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True)
+class Poll(Generic[Drawn]):
+    """The draws in their order, and how they voted.
+
+    `winner` is the choice that most gave, of several with as many the one that was given first, and None if nobody
+    voted; `tie` says that there were several. `faults` are those of the draws that gave nothing. `spared` is the number
+    of draws that could not have turned the vote.
+    """
+
+    drawn: tuple[Drawn, ...]
+    winner: Hashable | None
+    tie: bool
+    faults: tuple[ModelError, ...]
+    spared: int
+
+
+async def poll(most: int, draw: Callable[[int], Awaitable[Drawn]], choice: Callable[[Drawn], Hashable]) -> Poll[Drawn]:
+    """Draw until the vote can't turn, at most so many times.
+
+    Args:
+        most: how many draws there may be.
+        draw: makes the draw of this number, from 0; a `ModelError` that it raises is an abstention.
+        choice: what a draw votes for.
+    """
+    drawn: list[Drawn] = []
+    faults: list[ModelError] = []
+    asked = 0
+    while asked < most and (wave := _wave(Counter(map(choice, drawn)), most - asked)):
+        results = await asyncio.gather(*(draw(asked + each) for each in range(wave)), return_exceptions=True)
+        asked += wave
+        for result in results:
+            if isinstance(result, ModelError):
+                faults.append(result)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                drawn.append(result)
+    counted = Counter(map(choice, drawn)).most_common()
+    return Poll(
+        drawn=tuple(drawn),
+        winner=counted[0][0] if counted else None,
+        tie=len(counted) > 1 and counted[0][1] == counted[1][1],
+        faults=tuple(faults),
+        spared=most - asked,
+    )
+
+
+def _wave(votes: Counter[Hashable], left: int) -> int:
+    """Return the fewest further draws that can settle the vote; 0 where it is settled."""
+    counts = [count for _, count in votes.most_common(2)] + [0, 0]
+    lead, second = counts[0], counts[1]
+    if lead > second + left:
+        return 0
+    return min(left, (second + left - lead) // 2 + 1)

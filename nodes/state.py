@@ -15,7 +15,6 @@ from langgraph.runtime import Runtime
 from pydantic import ConfigDict, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from tribunal.context import Context
 from tribunal.core.calls import Call
 from tribunal.errors import CallFailed, ModelError, Refused
 from tribunal.events import (
@@ -55,6 +54,7 @@ from tribunal.schema import (
     Trial,
     Turn,
 )
+from tribunal.settings.context import Context
 
 if TYPE_CHECKING:
     from tribunal.typed_names import CallData, CueData, EvidenceData, OpinionData, PostData, PrecedentData, TurnData

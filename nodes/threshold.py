@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from tribunal.contents import NamedTexts
 from tribunal.core.calls import JSON
 from tribunal.errors import BadInput
 from tribunal.schema import Frozen, Scheme
-from tribunal.shared_settings import ProbabilitySource
-from tribunal.validation import describe_validation_error
+from tribunal.settings.contents import NamedTexts
+from tribunal.settings.names import ProbabilitySource
+from tribunal.settings.validation import describe_validation_error
 
 Kind = Literal["hateful", "harmless"]
 KINDS: tuple[Kind, ...] = ("hateful", "harmless")

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from tribunal.context import Context, context_of
 from tribunal.core.calls import lacks_a_reason, parts_shown, was_rehearsed
 from tribunal.core.text import shorten_repr
 from tribunal.errors import BadInput, WrongState
@@ -22,7 +21,8 @@ from tribunal.nodes.threshold import THRESHOLDS, Threshold, parse_threshold
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of
 from tribunal.prompts.policy_parts import suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Scheme, Task, Verdict, without_former_fields
-from tribunal.settings_base import GRAPH_SETTINGS
+from tribunal.settings.base import GRAPH_SETTINGS
+from tribunal.settings.context import Context, context_of
 
 # What the two labels are called where no policy was shown that names them.
 PLAIN: dict[Task, tuple[str, str]] = {

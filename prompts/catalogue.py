@@ -16,7 +16,7 @@ from tribunal.plugins import load_all
 from tribunal.process.files import write_whole
 from tribunal.prompts.sets import PromptSet, shipped_prompts
 from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
-from tribunal.systems import systems
+from tribunal.settings.systems import systems
 
 
 class PromptPart(NamedTuple):

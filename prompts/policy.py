@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
-from tribunal.contents import NamedTexts, note_own_text, remember_text
-from tribunal.context import Context, context_of
 from tribunal.core.language import parse_language
 from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
@@ -39,6 +37,8 @@ from tribunal.prompts.policy_parts import (
     with_groups,
 )
 from tribunal.schema import Scheme, Task
+from tribunal.settings.contents import NamedTexts, note_own_text, remember_text
+from tribunal.settings.context import Context, context_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime

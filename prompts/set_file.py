@@ -20,7 +20,7 @@ from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import parse_toml, suggest_name
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
-from tribunal.validation import describe_validation_error
+from tribunal.settings.validation import describe_validation_error
 
 Filled = TypeVar("Filled", bound=BaseModel)
 

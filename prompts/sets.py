@@ -20,7 +20,6 @@ from typing import Any
 
 from jinja2 import TemplateError, meta, nodes
 
-from tribunal.contents import NamedTexts, remember_text, remembered_text
 from tribunal.core.text import parse_json, suggest_name
 from tribunal.errors import BadInput, WrongState
 from tribunal.process.files import read_regular, read_text
@@ -29,7 +28,8 @@ from tribunal.prompts.policy_parts import Category, Clause
 from tribunal.prompts.set_file import SET_FILE, parse_set_file
 from tribunal.prompts.template import FILLED_IN, OF_THE_SYSTEM, check_template, iter_includes, make_sandbox
 from tribunal.schema import JSON
-from tribunal.systems import system_of
+from tribunal.settings.contents import NamedTexts, remember_text, remembered_text
+from tribunal.settings.systems import system_of
 
 SHIPPED = "tribunal"
 

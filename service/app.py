@@ -18,9 +18,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Scope
 
 from tribunal import __version__
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
-from tribunal.runner.background_loops import DATABASE_AWAY
+from tribunal.errors import BadInput, Problem
+from tribunal.runner.outages import DATABASE_AWAY
 from tribunal.schema import JSON
 from tribunal.service.desk import (
     appeals_page,

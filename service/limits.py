@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.routes.access import PEER
 

@@ -27,13 +27,13 @@ from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.supervisors import Multiprocess
 
 from tribunal.core.calls import REHEARSED
-from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.process.loops import leave_loaded_alone
 from tribunal.process.terminal import say
 from tribunal.service.limits import LimitedConnection
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.telemetry.metrics import SHARED_METRICS_FOLDER, log_to_stderr, logger
+from tribunal.settings.environment import setting
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tribunal.models import token_counter
+from tribunal.models import completion as token_counter
 from tribunal.models.ladder import forget_learnt
 from tribunal.models.registry import PROVIDERS
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.schema import Record
+from tribunal.settings.context import context_from
 
 # The heading of each prompt, which is how a model knows its part too.
 PARTS = {

@@ -21,13 +21,12 @@ from tribunal.graphs import GRAPHS, graph
 # The floors, from the ground up: each room imports only rooms that stand before it here. A room is a
 # folder, or a file beside the folders.
 FLOORS = (
-    "", "__main__", "errors", "typed_names", "core", "process", "exhibit", "shared_settings", "schema", "events",
-    "settings", "environment", "tracing", "trust", "plugins", "systems", "contents", "context", "line_up", "store",
-    "store.migrations", "store.migrations.versions", "prompts", "models.providers", "models", "models.embeddings",
-    "retrievers.indexes", "retrievers.perspectives", "retrievers.precedents", "retrievers.web.fetch",
-    "retrievers.web.search", "retrievers.web", "retrievers", "nodes", "nodes.arcade", "nodes.predict",
-    "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court", "nodes.rehearsal", "graphs", "pieces",
-    "explanations", "docket", "runner", "review", "testing", "eval.datasets", "eval.protocols", "eval.runs",
+    "", "__main__", "errors", "typed_names", "core", "process", "trust", "plugins", "settings", "exhibit", "schema",
+    "events", "tracing", "store", "store.migrations", "store.migrations.versions", "prompts", "models.providers",
+    "models", "models.embeddings", "retrievers.indexes", "retrievers.perspectives", "retrievers.precedents",
+    "retrievers.web.fetch", "retrievers.web.search", "retrievers.web", "retrievers", "nodes", "nodes.arcade",
+    "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court", "nodes.rehearsal", "graphs",
+    "pieces", "explanations", "docket", "runner", "review", "testing", "eval.datasets", "eval.protocols", "eval.runs",
     "eval.ray", "eval.measures", "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments",
     "eval.export", "eval.compare", "service.telemetry", "service.replica", "service.routes", "service.dropins",
     "service.desk", "service", "commands",

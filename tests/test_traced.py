@@ -29,12 +29,12 @@ from tests.eval.experiments.small_sets import write_small
 from tests.langsmith_server import KEY, LangSmithServer, TracedRun, langsmith_server
 from tests.service.command import started
 from tests.service.live import sqlite
-from tribunal.environment import export_trusted_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.process.trusted_folders import TRUST_DOTENV
+from tribunal.process.files import TRUST_DOTENV
 from tribunal.runner.job import RunEngine, RunOptions
 from tribunal.schema import Record
+from tribunal.settings.environment import export_trusted_dotenv, read_dotenv
 from tribunal.testing import Fault, ScriptedModel
 
 POST = "Immigrants: the weeds in our garden."

@@ -18,11 +18,11 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from tests import PROJECT
-from tribunal.context import Context
 from tribunal.core.calls import Call
 from tribunal.exhibit import Box
 from tribunal.process.model_objects import FIELDS
 from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
+from tribunal.settings.context import Context
 
 typed_names: Any = types.SimpleNamespace(**runpy.run_path(str(PROJECT / "tribunal" / "typed_names.pyi")))
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from typing_extensions import Unpack
 
-    from tribunal.context import Context
     from tribunal.docket.session import as_tool
     from tribunal.errors import BadInput, TribunalError
     from tribunal.explanations.case_drawing import draw_for_notebook, draw_page
     from tribunal.explanations.view_maker import view_case
     from tribunal.review.explain import aexplain, explain
     from tribunal.schema import Record
+    from tribunal.settings.context import Context
     from tribunal.typed_names import SettingsKeywords
 
 __version__ = "0.2.0"
@@ -40,7 +40,7 @@ __all__ = [
 
 _HOMES = {
     "BadInput": "tribunal.errors",
-    "Context": "tribunal.context",
+    "Context": "tribunal.settings.context",
     "Record": "tribunal.schema",
     "TribunalError": "tribunal.errors",
     "aexplain": "tribunal.review.explain",
@@ -109,9 +109,9 @@ def _case_options(
     keep_text: bool | None = None,
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    from tribunal.context import context_from
     from tribunal.docket.graph_run import keep_options
     from tribunal.graphs import load_seats
+    from tribunal.settings.context import context_from
 
     load_seats(graph, settings)
     context = context_from(settings)
@@ -199,8 +199,8 @@ def main() -> None:
     sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
     from tribunal.commands.trust import read_dotenv_and_ask
-    from tribunal.environment import export_trusted_dotenv
     from tribunal.process.terminal import degrade_output, print_uncaught_error
+    from tribunal.settings.environment import export_trusted_dotenv
 
     degrade_output()
     sys.excepthook = print_uncaught_error

@@ -1,14 +1,4 @@
-"""Every error of ours, in one tree.
-
-TribunalError
-├── BadInput            a post, setting or file is wrong; found before any model call
-│   └── WrongState      a channel of a case holds what no node can read: a node or an edit wrote it
-└── ModelError          a call could not be answered; carries the record of what was tried
-    ├── Refused         the provider declined
-    ├── BudgetSpent     the post's budget leaves no call for this seat
-    └── CallFailed      a technical failure, of one of `kinds`
-        └── BadModelOutput   an answer came, and was not of the asked form
-"""
+"""Every error of ours, and how a request for a case is answered with one."""
 
 from __future__ import annotations
 
@@ -79,3 +69,43 @@ class BadModelOutput(CallFailed):
     def __init__(self, message: str, **asked: str) -> None:
         """Say that the output was bad."""
         super().__init__(message, kind="bad_output", **asked)
+
+
+STATUS = {
+    "bad_input": 400,
+    "no_key": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "too_large": 413,
+    "wrong_type": 415,
+    "spent": 429,
+    "too_many": 429,
+    "busy": 429,
+    "timeout": 408,
+    "undecided": 422,
+    "internal": 500,
+    "unimplemented": 501,
+    "unavailable": 503,
+    "late": 504,
+}
+
+
+class Problem(TribunalError):
+    """A request that is answered with an error; nothing was paid for it."""
+
+    def __init__(self, kind: str, message: str, *, retry_after: int | None = None) -> None:
+        """Take one of the kinds above, and what the client reads."""
+        super().__init__(message)
+        self.kind, self.message, self.retry_after = kind, message, retry_after
+        self.status = STATUS[kind]
+
+    def body(self) -> dict[str, Any]:
+        """Return the answer's body."""
+        return {"error": {"kind": self.kind, "message": self.message}}
+
+    def headers(self) -> dict[str, str]:
+        """Return the answer's headers."""
+        headers = {"Retry-After": str(self.retry_after)} if self.retry_after is not None else {}
+        # With a realm, since httplib2 (the client of Google's libraries) can't read a scheme alone.
+        return {**headers, "WWW-Authenticate": 'Bearer realm="tribunal"'} if self.status == 401 else headers

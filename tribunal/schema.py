@@ -22,9 +22,9 @@ from tribunal.exhibit import Example as Example
 from tribunal.exhibit import Opinion as Opinion
 from tribunal.exhibit import Precedent as Precedent
 from tribunal.exhibit import Stance as Stance
-from tribunal.shared_settings import ProbabilitySource as ProbabilitySource
-from tribunal.shared_settings import Scheme as Scheme
-from tribunal.shared_settings import Task as Task
+from tribunal.settings.names import ProbabilitySource as ProbabilitySource
+from tribunal.settings.names import Scheme as Scheme
+from tribunal.settings.names import Task as Task
 
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]

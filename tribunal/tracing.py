@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tribunal.core.text import scrub
-from tribunal.environment import KEY_NAME, environment
+from tribunal.settings.environment import KEY_NAME, environment
 
 _IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=\s]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{1000,}={0,2}")  # Anthropic's and Google's wires have no data URI around it

@@ -1,6 +1,6 @@
 """Who is trusted: whether posts and settings come from a server's clients, and what the operator allows them.
 
-`tribunal.client_settings` has the rules for settings. The operator allows more with TRIBUNAL_ALLOW
+`tribunal.settings.client_settings` has the rules for settings. The operator allows more with TRIBUNAL_ALLOW
 (docs/hours/langgraph.md).
 """
 

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tribunal.contents import keep_files_read
 from tribunal.errors import BadInput
 from tribunal.eval.annotation.consensus import LACKS, LEVELS, SettledPost, measure_pairs, measure_steps, settle_post
 from tribunal.eval.annotation.label_studio import (
@@ -36,8 +35,9 @@ from tribunal.prompts.policy import load_policy
 from tribunal.review.case_tables import copy_image
 from tribunal.review.label_studio import LOCAL_FILES
 from tribunal.review.table_files import ColumnKind, TableWriter
-from tribunal.runner.sample import Gold
+from tribunal.runner.results import Gold
 from tribunal.schema import JSON
+from tribunal.settings.contents import keep_files_read
 
 
 class AnnotationRequest(Evaluation):

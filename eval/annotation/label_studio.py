@@ -21,7 +21,7 @@ from tribunal.models.image import MAX_BYTES
 from tribunal.process.files import bounded_lines, open_regular, read_regular, write_atomically, write_whole
 from tribunal.review.label_studio import TASKS, Annotation, ExportModel, LabellingInterface, read_tasks, write_task
 from tribunal.schema import JSON, Frozen, Scheme
-from tribunal.validation import describe_validation_error
+from tribunal.settings.validation import describe_validation_error
 
 HEAD, POSTS, IMAGES = "annotation.json", "posts.jsonl", "images"
 Side = Literal["text", "image"]

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import name_folder
 from tribunal.schema import JSON, Frozen
-from tribunal.validation import describe_validation_error, read_toml_model
+from tribunal.settings.validation import describe_validation_error, read_toml_model
 
 SHIPPED = "shipped"  # names the prompts that come with the project
 MOST_ENTRIES = 12

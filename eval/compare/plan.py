@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tribunal.contents import keep_files_read
 from tribunal.errors import BadInput
 from tribunal.eval.compare.entries import SHIPPED, Entries
 from tribunal.eval.compare.moderation_log import ModerationLog, read_log
@@ -19,10 +18,11 @@ from tribunal.eval.runs.ledger import count_look
 from tribunal.graphs import graph as load_graph
 from tribunal.prompts.sets import PromptSet, read_prompt_set
 from tribunal.runner.job import RunOptions
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.systems import system_of
+from tribunal.settings.contents import keep_files_read
+from tribunal.settings.systems import system_of
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import NO_IMAGES, Dataset, DatasetSpec, OpenOptions, PaperSample, Task
 from tribunal.eval.datasets.published import load_declared_sets
 from tribunal.plugins import list_known_names, names, plugin
-from tribunal.runner.sample import Gold, Sample, binary_label
+from tribunal.runner.results import Gold, Sample, binary_label
 
 __all__ = [
     "DATASETS",

@@ -24,7 +24,7 @@ from tribunal.retrievers.indexes.table_rows import (
     read_rows,
     refuse_pointer,
 )
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Frozen
 
 Task = Literal["hate", "sarcasm", "misinformation"]

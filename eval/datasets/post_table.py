@@ -20,7 +20,7 @@ from tribunal.eval.datasets.table import POST_ROLES, columns_by_role, earlier_po
 from tribunal.eval.datasets.table_files import TableFiles, copy_images
 from tribunal.process.files import is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON
 
 _OF_OBJECTS = (".json", ".jsonl", ".ndjson")

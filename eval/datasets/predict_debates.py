@@ -15,7 +15,7 @@ from tribunal.core.text import parse_json, wellformed
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.process.files import read_regular
-from tribunal.runner.sample import Sample, binary_label
+from tribunal.runner.results import Sample, binary_label
 from tribunal.schema import JSON, Stance
 
 FILES = "*[0-9].json"

@@ -30,7 +30,7 @@ from tribunal.retrievers.perspectives.perspective import (
     load_perspective,
     require_source,
 )
-from tribunal.runner.sample import Gold, Sample, binary_label
+from tribunal.runner.results import Gold, Sample, binary_label
 from tribunal.schema import JSON, Frozen
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, DatasetPool
 from tribunal.eval.datasets.dataset import PaperSample
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON
 
 _IN_MEMORY = 32 * 1024 * 1024  # bytes of copied posts; more of them go to a temporary file

@@ -16,7 +16,7 @@ from tribunal.eval.datasets.dataset import Dataset
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.bounded_text import MOST_ROW
 from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
-from tribunal.runner.sample import Gold, Sample
+from tribunal.runner.results import Gold, Sample
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")
 POST_ROLES = (*ROLES, "author")  # of a table of posts to be decided, too

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from tribunal.core.text import wellformed
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.locations import Location, Unreachable, fetch, is_url, parse_location
 from tribunal.eval.datasets.stored_data import candidate_paths
 from tribunal.models.image import MAX_BYTES
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, read_rows
+from tribunal.settings.environment import data_folder
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo

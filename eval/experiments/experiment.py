@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
-from tribunal.context import Context, context_from, leave_out_settings, settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import name_folder
 from tribunal.eval.protocols.protocol import (
@@ -26,6 +25,7 @@ from tribunal.eval.protocols.protocol import (
     settings_used_by,
 )
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_from, leave_out_settings, settings_of
 
 _LONGEST = 80  # letters of a model in a folder's name
 _SEAT = "model"  # the setting that names a row's model, where the shape gives none for the graph

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from tribunal.context import Context
 from tribunal.models.providers import Provider
 from tribunal.models.role import Question
 from tribunal.nodes.antihate.roles import MOST_QUERIES, MOST_URLS
 from tribunal.nodes.rehearsal.model import PARTS, Part, Rehearsal
 from tribunal.retrievers.web.archive import Archive, StoredPage, page_id, text_hash
 from tribunal.schema import JSON
+from tribunal.settings.context import Context
 
 RouteLength = Literal["SHORTEST", "LONGEST"]
 ROUTE_LENGTHS: tuple[RouteLength, ...] = ("SHORTEST", "LONGEST")

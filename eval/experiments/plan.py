@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tribunal.contents import keep_files_read
-from tribunal.context import context_from
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import one_line, parse_json
 from tribunal.errors import BadInput
@@ -20,7 +18,6 @@ from tribunal.eval.experiments.table import EXPERIMENT, ExperimentTable, build_t
 from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.protocols.protocol import Protocol
 from tribunal.eval.runs.run_file import check_unchanged, read_begun_run
-from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, current_registry
 from tribunal.process.files import read_regular, write_whole
 from tribunal.runner.job import RunJob, RunOptions
@@ -28,6 +25,9 @@ from tribunal.runner.journal import RESULTS, RUN, read_line_starts, report_unwri
 from tribunal.runner.pins import collect_pins
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
+from tribunal.settings.contents import keep_files_read
+from tribunal.settings.context import context_from
+from tribunal.settings.line_up import apply_line_up
 
 
 class ReadyRun(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from tribunal.context import context_from
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, find_dataset
@@ -14,7 +13,8 @@ from tribunal.eval.experiments.experiment import Experiment
 from tribunal.eval.protocols.protocol import Protocol, uses_setting
 from tribunal.graphs import graph
 from tribunal.schema import JSON
-from tribunal.settings import SETTINGS
+from tribunal.settings.context import context_from
+from tribunal.settings.graph_settings import SETTINGS
 
 _NAME = re.compile(r"[\w.=-]+", re.ASCII)  # becomes part of a folder's name
 

@@ -27,7 +27,7 @@ from tribunal.runner.journal import RESULTS, parse_result
 from tribunal.runner.prices import Prices, prices_of_run
 from tribunal.runner.results import Result, read_lines, read_results, read_run_file
 from tribunal.schema import JSON, Turn
-from tribunal.validation import describe_validation_error
+from tribunal.settings.validation import describe_validation_error
 
 
 class PostWords(NamedTuple):

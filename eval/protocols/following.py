@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from tribunal.context import Context, context_from, leave_out_settings, setting_is_named, settings_of
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
@@ -25,6 +24,7 @@ from tribunal.eval.protocols.protocol import (
     split_condition,
 )
 from tribunal.schema import JSON, Frozen
+from tribunal.settings.context import Context, context_from, leave_out_settings, setting_is_named, settings_of
 
 # What a researcher chooses, whatever the paper says of the method: models, where to look things up, and the run itself.
 _FREE = {

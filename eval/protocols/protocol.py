@@ -15,8 +15,6 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from tribunal.contents import read_once
-from tribunal.context import settings_of
 from tribunal.core.text import count_noun, parse_toml, suggest_name
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
@@ -25,9 +23,11 @@ from tribunal.graphs import graph as load_graph
 from tribunal.plugins import load_all
 from tribunal.process.files import read_text
 from tribunal.schema import JSON, Frozen
-from tribunal.settings import GRAPHS
-from tribunal.systems import seats_in, systems
-from tribunal.validation import describe_validation_error
+from tribunal.settings.contents import read_once
+from tribunal.settings.context import settings_of
+from tribunal.settings.graph_settings import GRAPHS
+from tribunal.settings.systems import seats_in, systems
+from tribunal.settings.validation import describe_validation_error
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
 _SUFFIX = ".toml"

@@ -7,13 +7,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from tribunal.contents import keep_files_read
-from tribunal.context import Context, settings_for_record
-from tribunal.environment import environment
 from tribunal.errors import BadInput
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
-from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models
 from tribunal.nodes.threshold import Threshold, read_threshold
 from tribunal.process.files import LockHeld, hold_lock, write_whole
@@ -38,7 +34,11 @@ from tribunal.runner.pins import collect_pins, pins_of_run
 from tribunal.runner.prices import PRICES
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON, Record
-from tribunal.systems import system_of
+from tribunal.settings.contents import keep_files_read
+from tribunal.settings.context import Context, settings_for_record
+from tribunal.settings.environment import environment
+from tribunal.settings.line_up import apply_line_up
+from tribunal.settings.systems import system_of
 
 
 def carry_out_run(

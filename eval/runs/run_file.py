@@ -10,7 +10,6 @@ from functools import lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
 
-from tribunal.context import Context, settings_for_record
 from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SamplePlan
@@ -20,7 +19,8 @@ from tribunal.prompts.sets import read_prompt_set
 from tribunal.runner.journal import CHAINED, RESULTS, RUN, SUPERSEDED, report_unwritten
 from tribunal.runner.pins import describe_surroundings, list_changes
 from tribunal.schema import JSON
-from tribunal.systems import system_of
+from tribunal.settings.context import Context, settings_for_record
+from tribunal.settings.systems import system_of
 
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "requirements.txt")
 _SECONDS = 20  # that Git may take

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer
 from tribunal.models.budget import LAST_WORD, Budget
@@ -29,6 +28,7 @@ from tribunal.nodes.state import ResearchState, post_of
 from tribunal.process.loops import PerLoop
 from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Evidence
+from tribunal.settings.context import Context, context_of
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.archive import StoredPage

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.nodes.agents import agent, router
@@ -33,6 +32,7 @@ from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, 
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Step
+from tribunal.settings.context import Context, context_of
 
 
 @agent

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer
 from tribunal.models.registry import current_registry, models_of_seat
 from tribunal.models.stops import show_question, stop_at_head
@@ -24,6 +23,7 @@ from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_of
 
 
 @agent

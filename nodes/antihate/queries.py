@@ -9,7 +9,6 @@ from typing import Literal
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context, context_of
 from tribunal.errors import BadModelOutput
 from tribunal.nodes.agents import agent, node, router
 from tribunal.nodes.antihate.research import ask_archived, library_of_case
@@ -27,6 +26,7 @@ from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.engine import normal_url
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_of
 
 # An exact phrase between quotation marks; site: and its like; OR, AND, | and *; a dash before a word to leave out.
 _OPERATOR = re.compile(r"[\"“„«「].+?[\"”“»」]|\b[a-z]+:\S|(?:^|\s)(?:(?:OR|AND)\b|\||-\w)|\*")

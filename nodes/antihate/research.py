@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from tribunal.context import Context, context_of, settings_for_record
 from tribunal.errors import BadInput, ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
@@ -19,6 +18,7 @@ from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import ResearchState, post_of
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_of, settings_for_record
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.library import Library

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from tribunal.context import context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
@@ -15,6 +14,7 @@ from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, last_turn, write_turn
 from tribunal.nodes.verdict import is_closed
 from tribunal.schema import JSON
+from tribunal.settings.context import context_of
 
 ANSWERING = ("refute", "concede")
 # Track I: one answer to an indictment.

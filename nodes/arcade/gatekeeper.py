@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from tribunal.context import context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import cues_form, number_cues
 from tribunal.nodes.state import CaseRuntime, CaseState, write_turn
 from tribunal.schema import JSON, CueType
+from tribunal.settings.context import context_of
 
 MOST_CUES = 2
 _TYPES: tuple[CueType, ...] = ("Direct",)

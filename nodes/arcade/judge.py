@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from tribunal.context import context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
@@ -21,13 +20,13 @@ from tribunal.nodes.forms import (
     mend_percent,
     strike_unknown_clauses,
 )
-from tribunal.nodes.saved_calls import save_call
+from tribunal.nodes.saved_calls import poll, save_call
 from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, transcript_of
 from tribunal.nodes.verdict import deliver, is_closed, with_confidence
-from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
+from tribunal.settings.context import context_of
 
 JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
 # The published baseline gives the label first, so no reason moves it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from tribunal.context import context_of
 from tribunal.core.calls import NOTHING_FOUND, was_rehearsed
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
@@ -27,6 +26,7 @@ from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
 from tribunal.prompts.marks import Material, Ours, ours, short_word, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, CueType, Saving, Track
+from tribunal.settings.context import context_of
 
 MOST_CHARGES = 3
 MOST_IMPLICIT = 2

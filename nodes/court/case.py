@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from langgraph.types import Overwrite, Send
 
-from tribunal.context import Context, context_of
 from tribunal.core.calls import lacks_a_reason
 from tribunal.errors import BadInput, ModelError, TribunalError
 from tribunal.models.ask import ask
@@ -26,6 +25,7 @@ from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Precedent, Saving
+from tribunal.settings.context import Context, context_of
 
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.

@@ -26,7 +26,6 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from tribunal.context import Context, context_of, warn_of_overruled_settings
 from tribunal.core.text import escape_markdown, one_line
 from tribunal.errors import BadInput
 from tribunal.models.budget import renew_budget
@@ -39,7 +38,8 @@ from tribunal.nodes.state import Case, CaseRuntime, cues_in, post_of, transcript
 from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
-from tribunal.validation import describe_validation_error
+from tribunal.settings.context import Context, context_of, warn_of_overruled_settings
+from tribunal.settings.validation import describe_validation_error
 
 ACTION = "decide"
 _TEXT = {"type": "string"}

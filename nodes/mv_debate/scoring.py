@@ -23,7 +23,6 @@ from pydantic import (
     model_validator,
 )
 
-from tribunal.context import context_of
 from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.budget import Budget
@@ -63,6 +62,7 @@ from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Turn
+from tribunal.settings.context import context_of
 
 Scores = Mapping[str, Decimal]
 

@@ -13,9 +13,7 @@ from typing import Annotated, Any, Literal
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
 
-from tribunal.context import context_of
 from tribunal.errors import ModelError, WrongState
-from tribunal.line_up import apply_line_up
 from tribunal.models.ask import Answer, ask
 from tribunal.models.budget import Budget
 from tribunal.models.role import Role
@@ -27,7 +25,9 @@ from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, l
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
-from tribunal.shared_settings import VIEWS
+from tribunal.settings.context import context_of
+from tribunal.settings.line_up import apply_line_up
+from tribunal.settings.names import VIEWS
 
 YES, NO = "YES", "NO"
 

@@ -19,7 +19,6 @@ from typing import Annotated, Any, NamedTuple
 from langgraph.types import Overwrite
 from pydantic import create_model
 
-from tribunal.context import Context, context_of
 from tribunal.errors import BudgetSpent
 from tribunal.models.ask import Answer, ask
 from tribunal.models.budget import DrawBudget
@@ -28,13 +27,13 @@ from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.forms import DecisionForm, category_field, cited_clauses, citing_form, mend_decision, text_bounds
 from tribunal.nodes.mv_debate.views import YES, answer_form
-from tribunal.nodes.saved_calls import save_call
+from tribunal.nodes.saved_calls import poll, save_call
 from tribunal.nodes.state import CaseRuntime, Views, write_turn
 from tribunal.nodes.verdict import deliver, vote_confidence, with_confidence
-from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Scheme
+from tribunal.settings.context import Context, context_of
 
 ZERO_SHOT = Role(
     "classifier.task",

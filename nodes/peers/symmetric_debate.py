@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from langgraph.types import Send
 
-from tribunal.context import Context, context_of
 from tribunal.errors import WrongState
 from tribunal.models.budget import Budget, count_tokens_paid
 from tribunal.models.role import Role
@@ -36,6 +35,7 @@ from tribunal.nodes.verdict import deliver, is_closed, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_of
 
 # `final`: the budget is looked at before a round, which is held whole or not at all.
 AGENT = Role("agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True)

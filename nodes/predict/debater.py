@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from pydantic import create_model
 
-from tribunal.context import context_of
 from tribunal.core.calls import was_rehearsed
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
@@ -30,6 +29,7 @@ from tribunal.nodes.verdict import announce_outcome, deliver, is_closed, vote_co
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Stance
+from tribunal.settings.context import context_of
 
 # The modes that hold no debate. Those of a perspective with half of what it knows are measured by stances (Table 4).
 COUNTED = ("majority", "single", "criterion-only", "examples-only")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from langgraph.types import Overwrite, Send
 from pydantic import create_model
 
-from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.events import PerspectiveBrief
 from tribunal.models.ask import ask
@@ -29,6 +28,7 @@ from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
+from tribunal.settings.context import Context, context_of
 
 if TYPE_CHECKING:
     from tribunal.retrievers.perspectives.perspective import Perspective, Searcher

@@ -29,7 +29,7 @@ from tribunal.errors import BadInput
 from tribunal.models.embeddings import TFIDF
 from tribunal.process.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON, Frozen
-from tribunal.validation import describe_validation_error
+from tribunal.settings.validation import describe_validation_error
 
 MANIFEST, VERIFIED = "manifest.json", "verified.json"
 MOST_DIMENSIONS = 65_536

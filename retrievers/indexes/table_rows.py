@@ -17,7 +17,6 @@ from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
 from tribunal.core.text import make_visible, parse_json, wellformed
-from tribunal.environment import say_once
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.process.files import check_regular, is_lfs_pointer, open_regular
@@ -28,6 +27,7 @@ from tribunal.retrievers.indexes.bounded_text import (
     find_marked_encoding,
     too_large,
 )
+from tribunal.settings.environment import say_once
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns

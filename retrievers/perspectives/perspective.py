@@ -16,11 +16,11 @@ from typing import NamedTuple, Protocol, Self
 from pydantic import Field, ValidationError, model_validator
 
 from tribunal.core.text import parse_toml, suggest_name
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.process.files import read_regular
 from tribunal.retrievers.indexes.table_rows import TableRow, drop_decimal_point, find_files, read_rows
 from tribunal.schema import Example, Frozen, Stance
+from tribunal.settings.environment import data_folder
 
 SHIPPED = Path(__file__).parent / "specs"
 PAPER = ("k-haters", "k-mhas", "kold", "kodoli", "unsmile")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tribunal.contents import read_once
 from tribunal.core.text import equality_key, normalize_text
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
@@ -39,6 +38,7 @@ from tribunal.retrievers.perspectives.perspective import (
     read_labelled_texts,
 )
 from tribunal.schema import Example, Stance
+from tribunal.settings.contents import read_once
 
 if TYPE_CHECKING:
     from tribunal.retrievers.perspectives.langchain import PerspectiveRetriever

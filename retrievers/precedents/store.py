@@ -14,9 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from tribunal.contents import read_once
 from tribunal.core.text import equality_key, normalize_text, one_line, suggest_name, wellformed
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import Embedder
 from tribunal.retrievers.indexes.manifest import MANIFEST, IndexManifest
@@ -24,6 +22,8 @@ from tribunal.retrievers.indexes.table_rows import NO, YES, read_rows
 from tribunal.retrievers.indexes.text_index import TextIndex, map_index
 from tribunal.retrievers.perspectives.perspective import is_path
 from tribunal.schema import Frozen
+from tribunal.settings.contents import read_once
+from tribunal.settings.environment import data_folder
 from tribunal.trust import stored_settings
 
 # accepted: a person took the court's verdict; changed: they decided otherwise; appealed: it was decided on an appeal.

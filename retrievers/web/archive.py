@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator
 
 from tribunal.core.text import parse_json, scrub, scrub_json, wellformed
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.registry import known_secrets
 from tribunal.process.database import Database, DatabaseError
 from tribunal.schema import JSON, Frozen
+from tribunal.settings.environment import data_folder
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.fetch.fetcher import FetchedPage

@@ -16,11 +16,9 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from tribunal.context import Context
 from tribunal.core.calls import REHEARSED, was_rehearsed
 from tribunal.core.text import scrub
-from tribunal.environment import setting
-from tribunal.models.token_counter import TokenCounter, shared_counter
+from tribunal.models.completion import TokenCounter, shared_counter
 from tribunal.process.loops import PerLoop
 from tribunal.retrievers.web.archive import Archive, ArchiveError, StoredPage, Trail, damaged_archive_error
 from tribunal.retrievers.web.fetch import FetchError
@@ -29,6 +27,8 @@ from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_ima
 from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
 from tribunal.retrievers.web.search.chain import SearchChain, SearchResult, search_chain
 from tribunal.schema import JSON, Post
+from tribunal.settings.context import Context
+from tribunal.settings.environment import setting
 
 REPLAY = "replay:"
 _OF_SEARCH = ("hits", "engine", "failures")

@@ -14,7 +14,7 @@ from typing import Literal
 import webencodings  # type: ignore[import-untyped]
 
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.token_counter import ESTIMATE, TokenCounter
+from tribunal.models.completion import ESTIMATE, TokenCounter
 from tribunal.process.sandbox import SandboxPool, WorkerLate
 from tribunal.process.workers import WorkerDied
 from tribunal.retrievers.indexes.bounded_text import find_marked_encoding

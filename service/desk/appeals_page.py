@@ -9,8 +9,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from tribunal.core.times import format_date
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.explanations.case_drawing import draw_fragment
 from tribunal.explanations.deciders import rule_of_policy
 from tribunal.nodes.forms import clause_list

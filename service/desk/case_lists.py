@@ -16,9 +16,8 @@ from sqlalchemy import select
 from tribunal.core.times import DAY, database_now
 from tribunal.docket import waiting_cases as notes
 from tribunal.docket.case_search import CaseFilter
-from tribunal.docket.problem import Problem
 from tribunal.docket.waiting_cases import names_of_person
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.explanations.deciders import find_models_outcome
 from tribunal.nodes.forms import clause_list
 from tribunal.prompts.policy import Policy, translate_policy
@@ -31,9 +30,9 @@ from tribunal.service.replica.case_queries import PAGE, VERDICT_FILTERS, QueueFi
 from tribunal.service.replica.figures import DayFigures, TimeSpan, count_figures
 from tribunal.service.replica.near_copies import MOST_TOGETHER
 from tribunal.service.routes.monitoring import FigureTimes
+from tribunal.settings.validation import describe_validation_error
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import audit
-from tribunal.validation import describe_validation_error
 
 router = APIRouter()
 OUTCOMES = ("verdict", "refusal", "failure", "pending")

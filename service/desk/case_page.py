@@ -13,10 +13,9 @@ from tribunal.core.text import wellformed
 from tribunal.core.times import format_date
 from tribunal.docket import waiting_cases as notes
 from tribunal.docket.decision_effects import count_earlier_decisions
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import text_of
 from tribunal.docket.waiting_cases import undo_seconds_left
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.explanations.case_drawing import draw_fragment
 from tribunal.explanations.case_view import ActivityEntry, CaseNote, CaseView
 from tribunal.explanations.deciders import recorded_policy, rule_of_policy

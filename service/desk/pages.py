@@ -20,7 +20,7 @@ from jinja2 import Environment
 from tribunal.core.templates import make_template_environment, visible_value
 from tribunal.core.text import count_noun
 from tribunal.core.times import format_duration, format_time, format_time_left
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.explanations.case_drawing import stylesheet
 from tribunal.explanations.deciders import read_reason
 

@@ -13,7 +13,7 @@ from ipaddress import ip_address, ip_network
 from sqlalchemy import delete, select, update
 
 from tribunal.core.times import database_now
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.keys import Caller, caller_with_key_id
 from tribunal.service.replica.options import ServiceOptions

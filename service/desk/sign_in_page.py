@@ -7,7 +7,7 @@ import secrets
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.service.desk.pages import redirect_to, render_page
 from tribunal.service.desk.sessions import DeskSessionStore, csrf_token
 from tribunal.service.desk.visits import (

@@ -17,9 +17,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from tribunal.core.calls import DEMO_NOTICE, REHEARSAL, Call
 from tribunal.core.text import make_visible
-from tribunal.docket.problem import Problem
-from tribunal.environment import setting
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.explanations.case_drawing import line_of_case, mark_cues
 from tribunal.explanations.case_view import TextSegment
 from tribunal.explanations.deciders import PriceOfCall
@@ -37,7 +35,8 @@ from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, may_
 from tribunal.service.routes.cases import iter_trial_events
 from tribunal.service.routes.judge import JudgeRequest, make_case, read_judge_request
 from tribunal.service.routes.parameters import JSON_TYPE
-from tribunal.shared_settings import POLICIES, VIEWS
+from tribunal.settings.environment import setting
+from tribunal.settings.names import POLICIES, VIEWS
 
 router = APIRouter(route_class=KeyFirst)
 _SECURITY = "Content-Security-Policy"

@@ -19,8 +19,8 @@ from pydantic import Field
 
 from tribunal.core.text import wellformed
 from tribunal.core.times import database_now
-from tribunal.docket.problem import Problem
 from tribunal.docket.waiting_cases import claim_seconds_left, names_of_person
+from tribunal.errors import Problem
 from tribunal.schema import Frozen
 from tribunal.service.desk.pages import desk_address, redirect_to, render_page, render_problem
 from tribunal.service.desk.sessions import DeskSession, DeskSessionStore

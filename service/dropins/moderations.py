@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Discriminator, Field, Tag
 
-from tribunal.context import context_from
 from tribunal.core.text import one_line
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.service.dropins.verdicts import (
@@ -25,6 +24,7 @@ from tribunal.service.replica.keys import count_request
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, Owner
 from tribunal.service.routes.judge import MAX_TEXT
 from tribunal.service.routes.parameters import RequestBody, ResponseBody, responses
+from tribunal.settings.context import context_from
 
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
 router = APIRouter(tags=["in place of OpenAI's moderations"], route_class=KeyFirst)

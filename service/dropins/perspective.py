@@ -10,9 +10,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from tribunal.context import context_from
 from tribunal.core.text import one_line, parse_json
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.explanations.quotations import merge_spans, quoted_spans, withdrawn_cue_ids
 from tribunal.schema import JSON, Record
 from tribunal.service.dropins.verdicts import (
@@ -26,6 +25,7 @@ from tribunal.service.replica.keys import Caller
 from tribunal.service.routes.access import Access, CurrentReplica, KeyFirst
 from tribunal.service.routes.judge import MAX_TEXT
 from tribunal.service.routes.parameters import ResponseBody
+from tribunal.settings.context import context_from
 
 PerspectiveAttribute = Literal["IDENTITY_ATTACK", "HATE_SPEECH"]
 JUDGED: tuple[PerspectiveAttribute, ...] = ("IDENTITY_ATTACK", "HATE_SPEECH")

@@ -12,11 +12,9 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from tribunal.context import context_from
 from tribunal.core.text import wellformed
 from tribunal.docket.leases import NewCase
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.nodes.threshold import estimate_probability
 from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted
 from tribunal.schema import JSON, Record
@@ -25,7 +23,8 @@ from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.replica import Replica
 from tribunal.service.routes.judge import wait_while_connected
 from tribunal.service.routes.parameters import ResponseBody, responses
-from tribunal.settings import GRAPHS
+from tribunal.settings.context import context_from
+from tribunal.settings.graph_settings import GRAPHS
 
 PERSPECTIVE = "/v1alpha1/comments:"
 DISCOVERY = "/$discovery/"

@@ -20,10 +20,8 @@ from typing import IO, Literal, NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
-from tribunal.context import context_from, refuse_unused_settings
 from tribunal.docket.decision_effects import load_author_hash
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
 from tribunal.process.files import open_regular
@@ -31,6 +29,7 @@ from tribunal.retrievers.indexes.table_rows import EXTRA, Cells
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.options import ServiceOptions
+from tribunal.settings.context import context_from, refuse_unused_settings
 from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
 from tribunal.trust import check_image, for_an_agent

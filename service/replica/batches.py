@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.core.times import database_now, new_id
 from tribunal.docket.holds import NOT_HELD
 from tribunal.docket.leases import Held, existing_for_request, held_case_from_row, owner_is_dead
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import cancel_entry
 from tribunal.docket.reservations import (
     NO_RESERVATION,
@@ -22,6 +21,7 @@ from tribunal.docket.reservations import (
     reserve_for_attempt,
     settle,
 )
+from tribunal.errors import Problem
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints

@@ -6,16 +6,13 @@ import asyncio
 import time
 from contextlib import suppress
 
-from tribunal.client_settings import check_request
-from tribunal.context import context_from
 from tribunal.core.times import database_now
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.leases import Held, NewCase, held_case_from_row
-from tribunal.docket.problem import Problem
 from tribunal.docket.reservations import MOMENT
 from tribunal.docket.trials import trusted_graph
 from tribunal.docket.waiting_cases import WaitingCases, answer_of, check_waits
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.models.image import check_header
 from tribunal.runner.case_worker import Worker
 from tribunal.runner.outcome import Decided, Invalid
@@ -23,6 +20,8 @@ from tribunal.schema import JSON, Record
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.keys import Caller, check_key
 from tribunal.service.replica.options import ServiceOptions
+from tribunal.settings.client_settings import check_request
+from tribunal.settings.context import context_from
 from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
 from tribunal.trust import check_image, for_an_agent

@@ -16,9 +16,8 @@ from typing import Literal, get_args
 from sqlalchemy import delete, func, select, update
 
 from tribunal.core.times import database_datetime, database_now, format_date
-from tribunal.docket.problem import Problem
 from tribunal.docket.reservations import budget_problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
 from tribunal.store.audit import LogEntry, Who, append

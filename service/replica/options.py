@@ -13,7 +13,7 @@ from tribunal.core.text import parse_json, suggest_name
 from tribunal.core.times import seconds_of
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
-from tribunal.validation import describe_validation_error
+from tribunal.settings.validation import describe_validation_error
 
 # Not TRIBUNAL_SERVICE_: Kubernetes sets TRIBUNAL_SERVICE_HOST and …_PORT itself for a service called tribunal.
 PREFIX = "TRIBUNAL_SERVE_"

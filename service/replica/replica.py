@@ -22,9 +22,8 @@ from tribunal.errors import BadInput
 from tribunal.explanations.notices import read_mapping
 from tribunal.review.appeals import Appeals
 from tribunal.review.second_opinions import SecondOpinions
-from tribunal.runner.background_loops import repeat
 from tribunal.runner.case_worker import Worker
-from tribunal.runner.outages import Outages
+from tribunal.runner.outages import Outages, repeat
 from tribunal.runner.prices import read_prices
 from tribunal.schema import JSON
 from tribunal.service.replica.batch_files import Uploads

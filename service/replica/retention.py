@@ -21,8 +21,7 @@ from tribunal.docket.erasure import (
     retire_cases,
     wipe_file,
 )
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.retrievers.precedents.building import forget_cases
 from tribunal.review.case_tables import forget_erased_precedents
 from tribunal.service.replica.options import ServiceOptions

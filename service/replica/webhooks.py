@@ -24,8 +24,7 @@ from standardwebhooks import Webhook
 from tribunal import __version__
 from tribunal.core.times import DAY, database_datetime, database_now, new_id, seconds_until_retry
 from tribunal.docket.outbox import EVENTS, FIRST_EVENTS, TEST, Outbox, events_of_webhook, message_body
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store

@@ -12,7 +12,7 @@ from fastapi.exceptions import HTTPException
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, KeyRefused, Scope, count_request, find_caller
 from tribunal.service.replica.replica import LOOPBACK, Replica
 from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.review.appeals import NewAppeal
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import reviewer_name

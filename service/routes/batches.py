@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.schema import JSON
 from tribunal.service.replica.batch_files import TYPES, Format, stream_results
 from tribunal.service.replica.batches import RowCounts

@@ -13,14 +13,12 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from tribunal.context import context_from
 from tribunal.docket import case_search
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.holds import retry_case
-from tribunal.docket.problem import Problem
 from tribunal.docket.trials import ReviewerQuestion
 from tribunal.docket.waiting_cases import claim_seconds_left
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.explanations.author_letter import LETTER_SETTINGS, NoStatedReason, write_letter
 from tribunal.explanations.case_drawing import content_security_policy, draw_markdown, draw_page
 from tribunal.explanations.case_view import AuthorLetter, CaseView
@@ -36,6 +34,7 @@ from tribunal.service.replica.replica import Replica
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader, Retrier
 from tribunal.service.routes.parameters import CaseId, responses
+from tribunal.settings.context import context_from
 from tribunal.store.tables import cases
 
 router = APIRouter(tags=["cases"], route_class=KeyFirst)

@@ -11,7 +11,7 @@ from pydantic import Field
 from tribunal.core.text import parse_json
 from tribunal.docket.decision_effects import hash_author
 from tribunal.docket.leases import NewCase
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.graphs import GRAPHS
 from tribunal.models.image_header import FORMATS
 from tribunal.plugins import list_known_names, names

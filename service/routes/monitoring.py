@@ -10,7 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import ConfigDict, Field
 
 from tribunal.core.times import DAY, MOST_SECONDS, clock_offset, database_now
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.runner.outages import ProviderState
 from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import Figures, TimeSpan, count_figures

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
 from tribunal.core.text import one_line, parse_json, wellformed, wellformed_json
-from tribunal.docket.problem import STATUS, Problem
+from tribunal.errors import STATUS, Problem
 from tribunal.models.image import MAX_BYTES, MAX_PIXELS
 from tribunal.models.image_header import FORMATS, BrokenHeader, read_header
 from tribunal.process.files import create_file, hash_file

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import ConfigDict, Field
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import reviewer_name
 from tribunal.service.routes import parameters as api

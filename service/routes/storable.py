@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from tribunal.core.text import one_line, parse_json, wellformed, wellformed_json
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 
 # How each begins in JSON. Nearly every body has none, and isn't looked through.
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|NaN|Infinity|[eE]\+?\d{3}|\d{19}")

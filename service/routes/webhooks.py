@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from tribunal.docket.outbox import EventType, Status
-from tribunal.docket.problem import Problem
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.webhooks import send_test_message
 from tribunal.service.routes import parameters as api

@@ -25,7 +25,7 @@ from tribunal.models.model_call import REFUSED
 from tribunal.models.registry import known_secrets
 from tribunal.process.terminal import as_json, is_watched, say
 from tribunal.runner.prices import Prices
-from tribunal.settings import SEATS
+from tribunal.settings.graph_settings import SEATS
 
 Level = Literal["debug", "info", "warning", "error"]
 _MAX_FRAMES = 20

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tribunal.runner.observer import TrialObserver
+from tribunal.runner.outcome import TrialObserver
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 from tribunal.service.telemetry.metrics import Metrics, logger

@@ -14,7 +14,6 @@ from tests import PROJECT
 from tests.cases.letters import CUE, FRENCH, GOOD, OTHER, POST, VERDICT, Page, is_explainer, told
 from tests.court import decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
-from tribunal.context import Context
 from tribunal.core.text import parse_toml
 from tribunal.docket.session import submit_review
 from tribunal.explanations.author_letter import NoStatedReason, write_letter
@@ -24,6 +23,7 @@ from tribunal.explanations.notices import DecisionMapping, example_mapping
 from tribunal.explanations.view_maker import CaseAtHand, PostAtHand, fields_of_post
 from tribunal.prompts.policy import parse_policy
 from tribunal.schema import Record
+from tribunal.settings.context import Context
 
 SCRIPTED = Context(model="openai:scripted")
 FIXED = "We looked at your post and decided that it is hate speech. Our rules don't allow that."

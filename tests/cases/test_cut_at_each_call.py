@@ -29,11 +29,11 @@ from tests.graphs.research_world import POST, World, html, researcher, world
 from tests.openai_server import OpenAIServer
 from tests.service.conftest import POSTGRES, new_postgres_database
 from tests.where_heeded import where_heeded
-from tribunal.context import Context, context_from
 from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.peers import single_call
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_from
 
 _FILLER = [f"filler sentence number {number} is here." for number in range(40)]
 # Each page has three windows, and is found by a query of its own.

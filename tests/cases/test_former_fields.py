@@ -7,11 +7,11 @@ import sqlite3
 
 import tribunal
 from tests.commands.test_judge import run
-from tribunal.context import Context
 from tribunal.docket.erasure import without_words
-from tribunal.environment import data_folder
 from tribunal.nodes.verdict import find_wrong_outcome
 from tribunal.schema import Record, Verdict
+from tribunal.settings.context import Context
+from tribunal.settings.environment import data_folder
 
 FORMER = {"first_look": "9f86d081" * 8}
 

@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 
 from tests.service.conftest import POSTGRES, new_postgres_database
 from tribunal.commands import app
-from tribunal.context import context_from
 from tribunal.docket.graph_run import keep_options
 from tribunal.docket.session import judge_post
 from tribunal.eval.batch import batch
 from tribunal.graphs import graph
 from tribunal.schema import JSON
+from tribunal.settings.context import context_from
 
 BAD = {"NUL": "Good \0 day.", "half a pair": "Good \ud83d\udfff\udfff day."}
 REHEARSED = {"model": "rehearsal"}

@@ -12,11 +12,11 @@ import pytest
 import tribunal
 from tests.court import court_script, cue
 from tests.openai_server import OpenAIServer
-from tribunal.context import Context
 from tribunal.core.text import count_noun
 from tribunal.docket.session import judge_post
 from tribunal.graphs import GRAPHS
 from tribunal.schema import Evidence, Opinion, Record, Review, Step
+from tribunal.settings.context import Context
 
 HOSTILE = '<script>alert(1)</script><img src="http://a.example/x.png" onerror=x>&amp;"\'\u202e{0}%s'
 

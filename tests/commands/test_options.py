@@ -16,10 +16,10 @@ from tests.commands.test_judge import run
 from tribunal.commands import app
 from tribunal.commands.command_group import REMOVED_COMMANDS
 from tribunal.commands.options import OPTIONS, SETTINGS_SECTION, flag_of_setting, with_settings
-from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.settings import GRAPHS, SECTIONS, SETTINGS, describe_setting
-from tribunal.shared_settings import RENAMED
+from tribunal.settings.context import Context, context_from
+from tribunal.settings.graph_settings import GRAPHS, SECTIONS, SETTINGS, describe_setting
+from tribunal.settings.names import RENAMED
 
 PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.

@@ -21,10 +21,10 @@ from tests.doubles import ScriptedServer
 from tests.openai_server import OpenAIServer
 from tests.test_docs import blocks
 from tribunal.commands import app
-from tribunal.context import Context
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.precedents.store import precedents_folder
 from tribunal.runner.pins import collect_pins
+from tribunal.settings.context import Context
 
 POST = "They are the weeds in our garden."
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.2}
@@ -58,8 +58,8 @@ def row(number: int, text: str, category: str = "Racist", **other: str) -> dict[
 
 async def tried(*posts: str) -> list[str]:
     """Posts that wait for a person, by their threads."""
-    from tribunal.context import context_from
     from tribunal.docket.session import judge_post
+    from tribunal.settings.context import context_from
 
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         context = context_from({"model": "openai:scripted", "review": True})

@@ -10,19 +10,19 @@ from typing import Any, get_args
 import pytest
 
 import tribunal
-import tribunal.mixin_settings
-import tribunal.settings
+import tribunal.settings.graph_settings
+import tribunal.settings.mixins
 from tests.commands.test_judge import run
 from tests.commands.test_options import VALUES, settings_of
 from tests.marked import first_then_long
-from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
 from tribunal.graphs import GRAPHS, graph
-from tribunal.settings import MODES, SEATS, SETTINGS
-from tribunal.settings_base import GRAPH_SETTINGS
-from tribunal.shared_settings import KINDS, Mode
-from tribunal.systems import seats_in
+from tribunal.settings.base import GRAPH_SETTINGS
+from tribunal.settings.context import Context, context_from
+from tribunal.settings.graph_settings import MODES, SEATS, SETTINGS
+from tribunal.settings.names import KINDS, Mode
+from tribunal.settings.systems import seats_in
 
 POST = "Good morning, everybody."
 # Each is refused by its own rule, by seat or by mode, below.
@@ -164,7 +164,7 @@ def idle_settings(name: str, reason: str) -> dict[str, str]:
 def test_every_rule_is_tried() -> None:
     held = {(reason, name, why) for reason in CASES for name in GRAPHS for why in idle_settings(name, reason).values()}
     assert {reason for reason, _, _ in held} == {*CASES}
-    sources = [inspect.getsource(module) for module in (tribunal.settings, tribunal.mixin_settings)]
+    sources = [inspect.getsource(module) for module in (tribunal.settings.graph_settings, tribunal.settings.mixins)]
     rules = sum(isinstance(node, ast.Yield) for source in sources for node in ast.walk(ast.parse(source)))
     of_modes = 2  # the mode is idle without the web, and without a panel, for the same reason as what it goes with
     assert rules == len({why for _, _, why in held}) + of_modes, "a rule has no case"

@@ -9,7 +9,7 @@ import pytest
 from tests.doubles import Fault, Reply
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
-from tribunal.settings import MODES
+from tribunal.settings.graph_settings import MODES
 
 
 @pytest.mark.parametrize(

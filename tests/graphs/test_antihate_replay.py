@@ -47,8 +47,8 @@ async def test_a_replay_with_fresh_answers_reads_the_recorded_pages_and_names_wh
 async def test_state_carries_page_ids_and_no_page() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from tribunal.context import context_from
     from tribunal.graphs.antihate import builder
+    from tribunal.settings.context import context_from
 
     marker = "a sentence of the page that nobody quotes"
     async with world(researcher(enough_at=1), {"/1": html("evidence-one is here.", marker)}) as it:

@@ -11,11 +11,11 @@ from markdown_it import MarkdownIt
 from tests.court import court_script
 from tests.doubles import Fault, Reply, ScriptedServer
 from tests.openai_server import OpenAIServer
-from tribunal.context import context_from
 from tribunal.core.text import escape_markdown
-from tribunal.environment import data_folder
 from tribunal.graphs import graph
 from tribunal.models.exam_results import ExamResult, keep_exam_results
+from tribunal.settings.context import context_from
+from tribunal.settings.environment import data_folder
 
 MARKUP = (
     "![p](http://evil.test/p.png)", "[x](http://evil.test) [y][z] <http://evil.test>", "<img src=x onerror=alert(1)>",

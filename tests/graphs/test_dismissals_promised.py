@@ -17,7 +17,7 @@ from tribunal.eval.batch import batch
 from tribunal.nodes.threshold import Threshold
 from tribunal.process.files import hash_file
 from tribunal.runner.job import RunOptions
-from tribunal.settings import SETTINGS
+from tribunal.settings.graph_settings import SETTINGS
 
 GRAPHS = SETTINGS["judge_draws"].graphs  # the courts, which dismiss
 GREETING = "Good morning to all."

@@ -17,11 +17,11 @@ from tests.doubles import Fault
 from tests.graphs.research_world import researcher, world
 from tests.openai_server import OpenAIServer
 from tests.where_heeded import where_heeded
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post, submit_review
 from tribunal.errors import BadInput
 from tribunal.events import EVENTS, FailureEvent, ReviewEvent, TurnEvent, event_of
 from tribunal.graphs import GRAPHS, graph
+from tribunal.settings.context import context_from
 
 POST = "Immigrants: the weeds in our garden."
 KINDS = {each.model_fields["event"].annotation.__args__[0] for each in EVENTS}  # type: ignore[union-attr]

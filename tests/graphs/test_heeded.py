@@ -1,4 +1,4 @@
-"""Which graph heeds which setting: what `tribunal.settings` says of it is what is read while the graph runs."""
+"""Which graph heeds which setting: what `graph_settings` says of it is what is read while the graph runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from PIL import Image
 from tests.decided import store_of
 from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
-from tribunal.context import Context, context_from
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
-from tribunal.graph_nodes import nodes_heeding, nodes_of
 from tribunal.graphs import GRAPHS, graph
-from tribunal.settings import SETTINGS
+from tribunal.settings.context import Context, context_from
+from tribunal.settings.graph_settings import SETTINGS
+from tribunal.settings.names import nodes_heeding, nodes_of
 
 POST = "Immigrants: the weeds in our garden."
 # Read for every graph, and heeded only by some; each is tested by what it does, below and in test_answer_order.py.

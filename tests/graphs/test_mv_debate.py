@@ -268,8 +268,8 @@ async def test_a_budget_ends_the_debate_and_the_summary_decides_on_what_is_there
 async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from tribunal.context import context_from
     from tribunal.graphs.mv_debate import builder
+    from tribunal.settings.context import context_from
 
     graph = builder.compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}

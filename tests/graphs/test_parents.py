@@ -13,9 +13,9 @@ from langgraph.types import Command
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.graphs import graph
+from tribunal.settings.context import Context
 
 POST = "Immigrants: the weeds in our garden."
 OURS: dict[str, Any] = {"rounds": 1, "scheme": "binary"}

@@ -263,8 +263,8 @@ POSTS = {
 @pytest.mark.parametrize("graph", ["baseline", "self_consistency", "symmetric_debate", "mv_debate"])
 @pytest.mark.parametrize("task", POSTS)
 async def test_every_task_runs_offline(task: str, graph: str) -> None:
-    from tribunal.context import context_from
     from tribunal.docket.session import judge_post
+    from tribunal.settings.context import context_from
 
     for text, positive in zip(POSTS[task], (True, False), strict=True):
         record = await judge_post(text, graph=graph, context=context_from({"task": task}))

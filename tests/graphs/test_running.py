@@ -13,12 +13,12 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from tests.where_heeded import where_heeded
-from tribunal.context import Context, context_from
 from tribunal.docket.graph_run import run_graph
 from tribunal.docket.records import graph_input
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_from
 
 POST = "Immigrants: the weeds in our garden."
 

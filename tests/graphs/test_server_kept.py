@@ -87,7 +87,7 @@ async def test_a_client_puts_no_texts_of_its_own_into_a_case(client: Any, operat
 
 SERVER = """
 import asyncio, json, sys
-from tribunal.context import context_from
+from tribunal.settings.context import context_from
 from tribunal.prompts.policy import policy_in_force, policy_of
 from tribunal.trust import distrust_input
 

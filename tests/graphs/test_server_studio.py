@@ -13,9 +13,9 @@ import pytest
 from tests import PROJECT
 from tests.test_docs import holds
 from tribunal.graphs import GRAPHS, graph
-from tribunal.settings import MODES, SETTINGS, name_graphs
-from tribunal.shared_settings import MODE_WORDS
-from tribunal.systems import seats_in
+from tribunal.settings.graph_settings import MODES, SETTINGS, name_graphs
+from tribunal.settings.names import MODE_WORDS
+from tribunal.settings.systems import seats_in
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
 OURS = {"created_by": "system"}  # and not by somebody who made an assistant of their own in this folder

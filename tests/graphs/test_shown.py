@@ -18,10 +18,10 @@ from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player
 from tests.graphs.research_world import html
 from tests.openai_server import OpenAIServer
-from tribunal.context import context_from
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import Record
-from tribunal.settings import MODES
+from tribunal.settings.context import context_from
+from tribunal.settings.graph_settings import MODES
 
 # Every part of a policy, in words that nothing else says.
 POLICY = """

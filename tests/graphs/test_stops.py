@@ -16,13 +16,13 @@ from tests.court import court_script, part
 from tests.doubles import ScriptedServer
 from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
-from tribunal.context import Context
 from tribunal.errors import BadInput
-from tribunal.graph_nodes import agents_of
 from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.arcade.defender import defend_post
 from tribunal.pieces import Case, PostInput, Ruling, court_judge, deep_trial, receive
 from tribunal.schema import JSON
+from tribunal.settings.context import Context
+from tribunal.settings.names import agents_of
 
 POST = "Immigrants: the weeds in our garden."
 EXPLICIT = "Immigrants are vermin and should be deported."

@@ -11,11 +11,11 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.provider_forms import FORMS, sent_to
 from tests.where_heeded import where_heeded
-from tribunal.context import Context, context_from
 from tribunal.docket.records import make_record
 from tribunal.docket.session import judge_post
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON, Record
+from tribunal.settings.context import Context, context_from
 
 POST = "Immigrants: the weeds in our garden."
 OF_EACH_KIND = ("tribunal", "arcade", "predict", "antihate", "mv_debate", "baseline")

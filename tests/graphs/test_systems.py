@@ -13,13 +13,10 @@ from typer.testing import CliRunner, Result
 
 import tribunal
 from tests import PROJECT
-from tribunal import plugins, systems
+from tribunal import plugins
 from tribunal.commands import app
-from tribunal.contents import remembered_text
-from tribunal.context import settings_of
-from tribunal.docket.problem import Problem
 from tribunal.docket.records import protocol
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.eval.protocols import protocol as protocol_files
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs
 from tribunal.pieces import System
@@ -27,7 +24,10 @@ from tribunal.prompts.sets import prompts_with_system, shipped_prompts
 from tribunal.runner.pins import describe_surroundings
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.routes.judge import check_graph
-from tribunal.settings_base import GRAPH_SETTINGS, PLACES
+from tribunal.settings import systems
+from tribunal.settings.base import GRAPH_SETTINGS, PLACES
+from tribunal.settings.contents import remembered_text
+from tribunal.settings.context import settings_of
 from tribunal.testing import ScriptedModel
 
 EXAMPLE = PROJECT / "examples" / "system"

@@ -16,9 +16,9 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.graphs.panel_script import panel
 from tests.graphs.test_dismissals_promised import threshold as written_threshold
 from tests.graphs.views_script import YES, debate
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
-from tribunal.settings import GRAPHS
+from tribunal.settings.context import context_from
+from tribunal.settings.graph_settings import GRAPHS
 
 Script = Callable[[Request], Reply | Fault]
 FOUND = {"steps": [{"claim": "It bars them from work.", "evidence": []}], "label": "HATE", "confidence": 0.8}

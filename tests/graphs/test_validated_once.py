@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from tribunal import context, trust
-from tribunal.context import Context, context_of
+from tribunal import trust
 from tribunal.errors import BadInput
 from tribunal.graphs import builder, graph
-from tribunal.settings_base import EveryGraph
+from tribunal.settings import context
+from tribunal.settings.base import EveryGraph
+from tribunal.settings.context import Context, context_of
 
 POST = {"text": "Immigrants: the weeds in our garden."}
 

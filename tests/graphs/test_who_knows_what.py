@@ -12,7 +12,7 @@ from PIL import Image
 from tests.golden.test_requests import CASES, asked
 from tests.tables import table
 from tribunal.graphs import GRAPHS
-from tribunal.shared_settings import Mode
+from tribunal.settings.names import Mode
 
 POLICY = """
 name = "marked"

@@ -9,11 +9,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from tests.graphs.test_server_pausing import WAYS
 from tests.graphs.wrong_edits import edits_of
-from tribunal.context import context_from
 from tribunal.docket.records import make_record
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.verdict import find_wrong_outcome
+from tribunal.settings.context import context_from
 
 # Before these nodes of each graph. At the others the same edits are made by the slow test.
 # With what is said there of one channel.

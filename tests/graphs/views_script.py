@@ -8,7 +8,7 @@ from typing import Any
 from tests.court import QUOTED, decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
-from tribunal.shared_settings import VIEWS
+from tribunal.settings.names import VIEWS
 
 ALL = tuple(VIEWS)
 HEADINGS = {

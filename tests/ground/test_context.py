@@ -8,12 +8,12 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from tribunal import settings
-from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
-from tribunal.settings import SETTINGS, describe_setting, name_graphs
-from tribunal.shared_settings import POLICIES, RENAMED, VIEWS
+from tribunal.settings import graph_settings as settings
+from tribunal.settings.context import Context, context_from
+from tribunal.settings.graph_settings import SETTINGS, describe_setting, name_graphs
+from tribunal.settings.names import POLICIES, RENAMED, VIEWS
 
 FIELDS = Context.model_fields
 

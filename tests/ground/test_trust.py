@@ -9,12 +9,12 @@ import pytest
 import tribunal
 from tests.tables import table
 from tribunal import trust
-from tribunal.client_settings import NAMED_THINGS
-from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import list_shipped_policies
-from tribunal.settings import SETTINGS
-from tribunal.shared_settings import SHIPPED_POLICIES, Clients
+from tribunal.settings.client_settings import NAMED_THINGS
+from tribunal.settings.context import Context
+from tribunal.settings.graph_settings import SETTINGS
+from tribunal.settings.names import SHIPPED_POLICIES, Clients
 
 REFUSED = {
     "prompts", "extra_body", "line_up", "embedding", "precedents", "searxng_url", "archive", "threshold_file", "cache",

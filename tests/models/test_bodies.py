@@ -117,7 +117,7 @@ tribunal.main()
 """
 LISTENS = """
 import asyncio, sys
-from tribunal.context import context_from
+from tribunal.settings.context import context_from
 from tribunal.graphs import graph
 
 async def listen():

@@ -21,10 +21,10 @@ from tests.models.classified import GOOD, came_of, chat_completion
 from tests.models.test_providers import KEY, Way
 from tests.models.test_redirects import EVERY, OPENAI
 from tribunal.commands import app
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.models.embeddings import find_embedder
 from tribunal.schema import Record
+from tribunal.settings.context import context_from
 
 # A certificate for 127.0.0.1 that trusts itself, for these tests only.
 CERTIFICATE = """\

@@ -22,12 +22,12 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD
 from tests.models.test_providers import Way
 from tests.models.test_redirects import EVERY
-from tribunal.context import context_from
 from tribunal.core.text import SHORTEST
 from tribunal.docket.session import judge_post
 from tribunal.errors import CallFailed
 from tribunal.graphs import graph
 from tribunal.models.embeddings import find_embedder
+from tribunal.settings.context import context_from
 from tribunal.testing.server import send
 
 # No key looks like it: nothing but its being known strikes it out.

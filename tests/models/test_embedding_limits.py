@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 
 from tests.models.test_embeddings import Server, embedder, serving, unit
-from tribunal.environment import say_once
 from tribunal.errors import CallFailed
 from tribunal.models import keys
+from tribunal.settings.environment import say_once
 
 REFUSALS: dict[str, tuple[int, Any]] = {
     "named": (400, {"error": {"message": "too many inputs: max 32"}}),

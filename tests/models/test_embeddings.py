@@ -263,7 +263,7 @@ async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_cache_that_is_something_else_is_said(server: Server) -> None:
-    from tribunal.environment import data_folder
+    from tribunal.settings.environment import data_folder
 
     data_folder().mkdir(parents=True)
     (data_folder() / "embeddings.sqlite3").write_text("not a database, but long enough to look at " * 40)

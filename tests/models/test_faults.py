@@ -10,10 +10,10 @@ import pytest
 from tests.court import court_script
 from tests.doubles import Fault, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.models.registry import PROVIDERS
+from tribunal.settings.context import context_from
 
 FAULTS: list[tuple[str, Any, str, int]] = [
     ("401", Fault(401, "Incorrect API key provided"), "authentication", 1),

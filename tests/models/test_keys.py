@@ -14,11 +14,11 @@ import pytest
 from tests.court import court_script, decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, PROSE, came_of, classify
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.errors import ModelError
 from tribunal.nodes import agents, state
 from tribunal.schema import JSON
+from tribunal.settings.context import context_from
 
 KEYS = ["key-zero-aaaaaaaa", "key-one-bbbbbbbb", "key-two-cccccccc"]
 

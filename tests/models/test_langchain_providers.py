@@ -13,10 +13,10 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of
 from tests.models.test_plugged import run
 from tests.models.test_providers import KEY, Way, judged
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.models.registry import model_names, split_name
+from tribunal.settings.context import context_from
 
 AZURE = Way("azure_openai:deployed", "openai", "/openai/deployments/deployed/chat/completions", "AZURE_OPENAI_ENDPOINT",
             "", "AZURE_OPENAI_API_KEY", "api-key")  # fmt: skip

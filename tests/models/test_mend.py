@@ -10,12 +10,12 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from tests.doubles import Reply, ScriptedServer
-from tribunal.context import Context, context_from
 from tribunal.errors import BadModelOutput
 from tribunal.models.ask import Answer, ask
 from tribunal.models.registry import current_registry
 from tribunal.models.role import Role
 from tribunal.schema import Post
+from tribunal.settings.context import Context, context_from
 
 
 class Numbers(BaseModel):

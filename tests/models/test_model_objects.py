@@ -33,12 +33,12 @@ from tests.models.model_objects import (
     own_model,
     scripted,
 )
-from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.graphs import builder, graph
 from tribunal.models import registry
 from tribunal.models.providers.langchain import langchain_provider
 from tribunal.models.registry import model_names
+from tribunal.settings.context import Context, context_from, settings_for_record
 
 by_class = pytest.mark.parametrize("make", NAMES, ids=[name.partition(":")[0] for name in NAMES.values()])
 

@@ -15,13 +15,13 @@ from tests.models.model_objects import (
     KEY,
     own_model,
 )
-from tribunal.client_settings import check_request
 from tribunal.commands import app
-from tribunal.context import context_from, settings_for_record
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
 from tribunal.runner.job import RunEngine, RunOptions
+from tribunal.settings.client_settings import check_request
+from tribunal.settings.context import context_from, settings_for_record
 
 # Runs
 

@@ -11,9 +11,9 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify, png
 from tests.models.test_providers import ANTHROPIC, GEMINI, OLLAMA, QWEN, Way
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.models.ladder import MOST_TRIES, learnt_of
+from tribunal.settings.context import context_from
 
 WAYS = {"gemini": GEMINI, "anthropic": ANTHROPIC, "ollama": OLLAMA, "openai": QWEN}
 PARTS: dict[str, Callable[[Request], bool]] = {

@@ -14,12 +14,12 @@ from PIL import Image as Pillow
 from tests.court import court_script, part
 from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import CUT, GOOD, came_of
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
 from tribunal.models.providers import Endpoint, ModelName
 from tribunal.models.registry import PROVIDERS, model_names
 from tribunal.schema import Record
+from tribunal.settings.context import context_from
 
 PROSE = "It is certainly sexist."
 

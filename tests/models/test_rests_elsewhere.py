@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.environment import DotEnv
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import ModelRegistry, provider_of
+from tribunal.settings.environment import DotEnv
 
 KEYS = {"OPENAI_API_KEY_1": "one", "OPENAI_API_KEY_2": "two"}
 

@@ -12,8 +12,8 @@ from tests.court import court_script, decide
 from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify
 from tests.models.test_providers import ANTHROPIC, OLLAMA, judged
-from tribunal.context import context_from
 from tribunal.errors import BadInput
+from tribunal.settings.context import context_from
 
 DRAFT = json.dumps({"category": "NotHate", "explanation": "a draft"})
 FINAL = json.dumps(GOOD)

@@ -13,10 +13,10 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import CUT, GOOD, png
 from tests.provider_forms import sent_to
-from tribunal.context import context_from
 from tribunal.docket.records import make_record
 from tribunal.graphs import graph
 from tribunal.schema import JSON, Record
+from tribunal.settings.context import context_from
 
 ANSWER = '{"category": "Sexist", "explanation": "because"}'
 

@@ -15,9 +15,9 @@ from PIL import Image as Pillow
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tests.doubles.web import Site, SitePage
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput
+from tribunal.settings.context import context_from
 
 
 def png(size: tuple[int, int] = (20, 20)) -> bytes:

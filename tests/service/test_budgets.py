@@ -19,13 +19,13 @@ from tests.service.batched import ended, posts, sent
 from tests.service.conftest import get_json, opened, serving, write
 from tests.service.fleet import fleet
 from tests.service.live import key_of
-from tribunal.context import context_from
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.leases import NewCase
-from tribunal.docket.problem import Problem
 from tribunal.docket.reservations import calls_of_trial
+from tribunal.errors import Problem
 from tribunal.models.budget import Spending
 from tribunal.schema import JSON
+from tribunal.settings.context import context_from
 from tribunal.store.tables import api_keys, cases, usage
 
 POST = {"text": "post-words"}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import insert, select, text
 
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.store.audit import OPERATOR, LogEntry, verify
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group, GroupCommit

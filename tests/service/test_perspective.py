@@ -14,9 +14,9 @@ import pytest
 from tests.court import court_script, cue, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.live import cases_at, deciding, listening, sqlite
-from tribunal.context import Context
 from tribunal.nodes.threshold import Threshold
 from tribunal.prompts.policy import policy_in_force
+from tribunal.settings.context import Context
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what the client says of packages that it is installed with

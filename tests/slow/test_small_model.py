@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.graphs import GRAPHS
+from tribunal.settings.context import context_from
 
 POSTS = """
 Good morning, everybody.

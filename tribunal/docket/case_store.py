@@ -25,7 +25,6 @@ from tribunal.docket.leases import (
     waits_in_queue,
 )
 from tribunal.docket.outbox import Outbox, cancel_message, decision_message
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import (
     TextName,
     cancel_entry,
@@ -37,6 +36,7 @@ from tribunal.docket.record_rows import (
     texts_of,
 )
 from tribunal.docket.reservations import NO_RESERVATION, USUAL_BOUNDS, CaseBounds, reserve, reserve_for_attempt, settle
+from tribunal.errors import Problem
 from tribunal.models.budget import Spending
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha

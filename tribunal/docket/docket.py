@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import RunnableConfig
 from sqlalchemy import and_, or_, select
 
-from tribunal.context import Context, context_from, settings_for_record
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.checkpoints import TakenOver
 from tribunal.docket.decision_effects import Sampling, load_sampling
@@ -30,7 +29,6 @@ from tribunal.docket.leases import (
     seconds_left,
     without_earlier_calls,
 )
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import store_here
 from tribunal.docket.trials import TrialResult, Trials, trusted_graph
 from tribunal.docket.waiting_cases import (
@@ -43,12 +41,13 @@ from tribunal.docket.waiting_cases import (
     holder_line,
     undoable_line,
 )
-from tribunal.environment import data_folder
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.graphs import load_seats
 from tribunal.models.budget import spending_of
 from tribunal.process.loops import PerLoop
 from tribunal.schema import JSON, Record
+from tribunal.settings.context import Context, context_from, settings_for_record
+from tribunal.settings.environment import data_folder
 from tribunal.store.audit import Who
 from tribunal.store.engine import Store
 from tribunal.store.table_versions import DatabaseDamaged, DatabaseUnreachable, copy_old_cases, database_problems

@@ -16,9 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.core.text import parse_json
 from tribunal.core.times import database_now
 from tribunal.docket.leases import LEASE, living_owners
-from tribunal.environment import data_folder
 from tribunal.process.database import WAIT, connect
 from tribunal.schema import JSON, Frozen, Record
+from tribunal.settings.environment import data_folder
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store

@@ -16,7 +16,6 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.constants import TAG_NOSTREAM
 from langsmith.utils import tracing_is_enabled
 
-from tribunal.context import Context, refuse_stops
 from tribunal.docket.records import make_record
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS
@@ -26,6 +25,7 @@ from tribunal.nodes.verdict import failure_of
 from tribunal.process.model_objects import MODEL_SETTINGS, model_settings_in
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Frozen, Record
+from tribunal.settings.context import Context, refuse_stops
 
 if TYPE_CHECKING:
     from tribunal.events import Listener

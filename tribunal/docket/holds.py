@@ -10,8 +10,8 @@ from sqlalchemy import and_, case, exists, func, select, update
 from tribunal.core.times import database_now
 from tribunal.docket.leases import MINE, Held
 from tribunal.docket.outbox import CaseMessage, Outbox
-from tribunal.docket.problem import Problem
 from tribunal.docket.reservations import NO_RESERVATION, settle
+from tribunal.errors import Problem
 from tribunal.models.budget import Spending
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha

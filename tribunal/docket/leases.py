@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.core.calls import Usage
 from tribunal.core.times import database_now, seconds_since_jump
-from tribunal.docket.problem import Problem
 from tribunal.docket.reservations import Reservation
+from tribunal.errors import Problem
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store

@@ -10,7 +10,6 @@ from uuid import UUID
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
-from tribunal.context import context_from
 from tribunal.docket.graph_run import keep_options
 from tribunal.docket.record_rows import keep_record
 from tribunal.docket.records import check_state, make_record
@@ -18,6 +17,7 @@ from tribunal.docket.trials import paused_state
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON
+from tribunal.settings.context import context_from
 
 _LOG = logging.getLogger("tribunal")
 

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.contents import remembered_text
 from tribunal.core.text import normalize_text, parse_json
 from tribunal.core.times import database_now, new_id
 from tribunal.docket.decision_effects import hash_author
@@ -25,6 +24,7 @@ from tribunal.process.loops import PerLoop
 from tribunal.prompts.policy_parts import Severity
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
+from tribunal.settings.contents import remembered_text
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.table_versions import DatabaseUnreachable, database_problems

@@ -15,8 +15,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from tribunal import __version__
-from tribunal.contents import remember_text
-from tribunal.context import Context
 from tribunal.core.calls import Usage, parts_shown, was_rehearsed
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS, code_of
@@ -28,6 +26,8 @@ from tribunal.nodes.threshold import estimate_probability, parse_threshold, prob
 from tribunal.nodes.verdict import describe_misfits, failure_of, find_wrong_outcome
 from tribunal.process.files import hash_file
 from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn, without_former_fields
+from tribunal.settings.contents import remember_text
+from tribunal.settings.context import Context
 
 # What a post is given by, to a graph and to the functions that judge it.
 POST = ("text", "image", "post_id", "language", "earlier", "appeal")

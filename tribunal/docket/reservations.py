@@ -14,12 +14,12 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.context import Context, context_from
 from tribunal.core.times import database_datetime
-from tribunal.docket.problem import Problem
+from tribunal.errors import Problem
 from tribunal.models.budget import Allowance, CostOfTokens, Limits, Spending
 from tribunal.schema import JSON, Frozen
-from tribunal.shared_settings import VIEWS
+from tribunal.settings.context import Context, context_from
+from tribunal.settings.names import VIEWS
 from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import api_keys, cases, usage
 

@@ -14,13 +14,13 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Unpack
 
-from tribunal.context import Context, context_from, refuse_unused_settings, settings_for_record
 from tribunal.docket.graph_run import agent_config, caller_config, judge_unreviewed, keep_options, unkept_warning
 from tribunal.docket.records import graph_input
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.process.loops import run_in_background
 from tribunal.schema import JSON, Record, Task
+from tribunal.settings.context import Context, context_from, refuse_unused_settings, settings_for_record
 from tribunal.trust import for_an_agent
 
 if TYPE_CHECKING:

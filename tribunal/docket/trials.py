@@ -14,7 +14,6 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from sqlalchemy import select
 
-from tribunal.context import Context, context_from
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.checkpoints import MOMENT, CaseCheckpoints
 from tribunal.docket.graph_run import NOTES, judge_unreviewed, merge_metadata, run_graph
@@ -32,6 +31,7 @@ from tribunal.nodes.state import Case
 from tribunal.plugins import names
 from tribunal.prompts.policy import use_stored_policy
 from tribunal.schema import JSON, Failure, Frozen, Record, Review
+from tribunal.settings.context import Context, context_from
 from tribunal.store.engine import Store
 from tribunal.store.table_versions import DatabaseDamaged, DatabaseUnreachable, database_problems
 from tribunal.store.tables import appeals, cases

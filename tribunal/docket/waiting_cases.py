@@ -17,7 +17,6 @@ from tribunal.core.times import database_datetime, database_now, format_time_lef
 from tribunal.docket.holds import NOT_HELD
 from tribunal.docket.leases import seconds_left
 from tribunal.docket.outbox import Outbox, escalation_message
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import answer_entry
 from tribunal.docket.reservations import (
     NO_RESERVATION,
@@ -27,7 +26,7 @@ from tribunal.docket.reservations import (
     reserve_for_attempt,
     settle,
 )
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.explanations.deciders import find_models_outcome
 from tribunal.models.budget import Spending
 from tribunal.schema import JSON, Frozen, Record

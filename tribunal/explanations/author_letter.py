@@ -11,7 +11,6 @@ from functools import partial
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context, context_from
 from tribunal.core.calls import DEMO_NOTICE
 from tribunal.core.language import detect_language, language_name, language_of_post, parse_language
 from tribunal.errors import BadInput, ModelError
@@ -44,6 +43,7 @@ from tribunal.nodes.explaining import (
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Post, Record
+from tribunal.settings.context import Context, context_from
 
 IMAGE_EDGE = 1024  # pixels of the longest side of an image, as it is shown
 _SQUARE = (1000, 1000)

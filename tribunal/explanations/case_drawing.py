@@ -31,7 +31,7 @@ from tribunal.explanations.case_view import (
 )
 from tribunal.explanations.quotations import MarkedCue, quoted_spans
 from tribunal.schema import Argument, Cue, Turn
-from tribunal.shared_settings import VIEWS
+from tribunal.settings.names import VIEWS
 
 # Details that short pictures (a terminal's, a notebook's) leave out, and those that the author of a post is told.
 IN_FULL_ONLY = frozenset({

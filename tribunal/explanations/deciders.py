@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from tribunal.contents import remembered_text
 from tribunal.core.calls import Call
 from tribunal.core.times import format_date
 from tribunal.errors import BadInput
@@ -23,6 +22,7 @@ from tribunal.explanations.quotations import withdrawn_cue_ids
 from tribunal.models.exam_results import name_of_label
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
 from tribunal.schema import JSON, Record, Review, Scheme
+from tribunal.settings.contents import remembered_text
 
 DecidedBy = Literal["models", "person", "appeal"]
 DECIDED_BY = (

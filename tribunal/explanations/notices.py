@@ -18,7 +18,7 @@ from tribunal.process.files import read_regular
 from tribunal.prompts.policy import Policy
 from tribunal.prompts.policy_parts import Clause
 from tribunal.schema import JSON, Frozen
-from tribunal.validation import describe_validation_error
+from tribunal.settings.validation import describe_validation_error
 
 Visibility = Literal[
     "DECISION_VISIBILITY_CONTENT_REMOVED", "DECISION_VISIBILITY_CONTENT_DISABLED",

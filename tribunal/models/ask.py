@@ -16,10 +16,8 @@ from typing import Any, Generic
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
-from tribunal.context import Context, context_of
 from tribunal.core.calls import REHEARSED, was_rehearsed
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
-from tribunal.line_up import apply_line_up
 from tribunal.models.budget import Budget
 from tribunal.models.exam_results import find_unfit, warn_of_other_name
 from tribunal.models.faults import DONE, LENGTH
@@ -53,7 +51,9 @@ from tribunal.prompts.policy import policy_of, translate_policy
 from tribunal.prompts.sets import prompts_of_case, recorded_prompts
 from tribunal.prompts.template import OF_THE_RUN
 from tribunal.schema import JSON, Post, Scheme
-from tribunal.shared_settings import POLICIES
+from tribunal.settings.context import Context, context_of
+from tribunal.settings.line_up import apply_line_up
+from tribunal.settings.names import POLICIES
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
-from tribunal.context import Context
 from tribunal.core.calls import REHEARSAL, Frozen
 from tribunal.errors import BudgetSpent
 from tribunal.schema import JSON
+from tribunal.settings.context import Context
 
 # Cost of so many tokens of a model, by its name: of the prompt, of it cached by the provider, of the answer. None: it
 # has no price.

@@ -1,11 +1,13 @@
-"""Hold a model's answer to one request, and tell whether it declines or was cut off."""
+"""What comes back from a model, and tokens that are counted here."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
@@ -13,6 +15,7 @@ from tribunal.core.text import scrub
 from tribunal.models.faults import read_finish
 from tribunal.models.providers.wire import TokenCounts, read_usage
 from tribunal.models.role import strip_thinking
+from tribunal.process.loops import run_in_thread
 
 _PLAIN_REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
@@ -106,3 +109,55 @@ class Completion(NamedTuple):
         if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
             return "plain_text", said
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """Counts tokens; `warning` says so when it can only estimate."""
+
+    count: Callable[[str], float]
+    warning: str | None = None
+
+    @classmethod
+    async def load(
+        cls, encoding: str = "o200k_base", seconds: float = 5.0, *, get: Callable[[str], Any] | None = None
+    ) -> TokenCounter:
+        """Load the tokens of an encoding of `tiktoken`, or an estimate if its tables don't come within these seconds.
+
+        The estimate is a token for every three bytes of UTF-8, which is on the high side. The tables are downloaded at
+        first use, and that has no time limit of its own. `get` makes an encoding by its name; `tiktoken.get_encoding`
+        by default.
+        """
+
+        def tables() -> Any:
+            if get is not None:
+                return get(encoding)
+            import tiktoken
+
+            return tiktoken.get_encoding(encoding)
+
+        try:
+            # A thread that isn't joined when the program ends: a download that hangs must not hold up the exit.
+            async with asyncio.timeout(seconds):
+                loaded = await run_in_thread(tables, "tribunal-tiktoken")
+        except (OSError, ValueError, RuntimeError) as error:
+            why = str(error) or f"no answer within {seconds:g} s"
+            return cls(estimate_tokens, f"tokens are estimated: the tables of {encoding} can't be had ({why[:60]})")
+        return cls(lambda text: len(loaded.encode_ordinary(text)))
+
+
+def estimate_tokens(text: str) -> float:
+    """Return a token for every three bytes of UTF-8: more than tokenizers make of prose, so windows stay within."""
+    return len(text.encode("utf-8", "replace")) / 3
+
+
+ESTIMATE = TokenCounter(estimate_tokens, "tokens are estimated")
+
+_shared: list[TokenCounter] = []
+
+
+async def shared_counter() -> TokenCounter:
+    """Return the counter of this process, loaded at its first use."""
+    if not _shared:
+        _shared.append(await TokenCounter.load())
+    return _shared[0]

@@ -21,13 +21,13 @@ from threading import Lock
 from urllib.parse import unquote_to_bytes
 
 from tribunal import trust
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.models.image_header import FORMATS, BrokenHeader, ImageHeader, read_header
 from tribunal.process.files import read_regular, write_whole
 from tribunal.process.sandbox import SandboxPool, WorkerLate
 from tribunal.process.workers import WorkerDied
 from tribunal.schema import Image
+from tribunal.settings.environment import data_folder
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 50_000_000

@@ -11,21 +11,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from tribunal.context import Context
 from tribunal.core.calls import ShownPart
 from tribunal.core.text import one_line
 from tribunal.errors import CallFailed
-from tribunal.models.completion import Completion
+from tribunal.models.completion import Completion, shared_counter
 from tribunal.models.exam_results import label_served
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
 from tribunal.models.providers.wire import TokenCounts
 from tribunal.models.role import Question, UnreadableAnswer
 from tribunal.models.substance import EmptyField
-from tribunal.models.token_counter import shared_counter
 from tribunal.models.wire_schema import allowed_values, wire_schema
 from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
+from tribunal.settings.context import Context
 
 # What a request may leave out (`tribunal.models.ladder`).
 Part = Literal["extra", "tool_choice", "bounds", "temperature", "limit", "system", "stream", "format", "image"]

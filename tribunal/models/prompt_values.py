@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tribunal.context import Context
 from tribunal.core.language import language_name
 from tribunal.prompts.marks import Entry, Ours, entries, listing, operator_words, ours, quote
 from tribunal.prompts.policy import QUESTIONS, Policy
 from tribunal.prompts.sets import PromptSet
 from tribunal.prompts.template import OF_THE_CASE, OF_THE_POLICY, OF_THE_SYSTEM, POLICY_WORDS
 from tribunal.schema import JSON, Post, Scheme
+from tribunal.settings.context import Context
 
 
 @dataclass(frozen=True)

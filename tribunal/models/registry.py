@@ -18,10 +18,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tribunal import plugins
-from tribunal.context import Context
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import SHORTEST
-from tribunal.environment import DotEnv, data_folder, environment, from_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
 from tribunal.models.keys import KeyPool
@@ -49,6 +47,8 @@ from tribunal.process.model_objects import (
     secrets_in,
 )
 from tribunal.schema import JSON
+from tribunal.settings.context import Context
+from tribunal.settings.environment import DotEnv, data_folder, environment, from_dotenv, read_dotenv
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

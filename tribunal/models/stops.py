@@ -14,11 +14,11 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from tribunal.context import Context, context_of, own_context
 from tribunal.errors import LOCKED_OUT, UNANSWERED, CallFailed, ModelError
 from tribunal.models.providers import ModelName
 from tribunal.schema import JSON
-from tribunal.shared_settings import ALL
+from tribunal.settings.context import Context, context_of, own_context
+from tribunal.settings.names import ALL
 
 GO_ON = "Resume with any value. To change what is asked, edit the state first."
 _MARK = re.compile(r"^stopped before (\S+) \((.+?)\):")

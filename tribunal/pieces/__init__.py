@@ -18,7 +18,6 @@ own: `ours`. A system of one's own: `System`, `received_by`, `settings_of`. The 
 `Context`, `Policy`, `Post`, `Evidence`, `EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """
 
-from tribunal.context import Context, context_of, settings_of
 from tribunal.graphs.contracts import Channel, Contract, WrongComposition, checked, contract_of, piece
 from tribunal.graphs.debate import graph as panel_debate
 from tribunal.graphs.deep_dive import graph as deep_trial
@@ -39,7 +38,8 @@ from tribunal.pieces.seats import SeatNode, refusal, seat, verdict
 from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import Evidence, EvidenceStance, Post, Precedent, Step, Turn
-from tribunal.systems import System
+from tribunal.settings.context import Context, context_of, settings_of
+from tribunal.settings.systems import System
 
 __all__ = [
     "Answer",

@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel
 
-from tribunal.context import Context, context_of
 from tribunal.core.calls import was_rehearsed
 from tribunal.core.text import one_line, suggest_name
 from tribunal.errors import BadInput, ModelError
@@ -30,7 +29,8 @@ from tribunal.prompts.policy import policy_of
 from tribunal.prompts.sets import prompts_of_case
 from tribunal.prompts.template import FILLED_IN
 from tribunal.schema import JSON, Refusal, Step, Track
-from tribunal.systems import register_seats, resource
+from tribunal.settings.context import Context, context_of
+from tribunal.settings.systems import register_seats, resource
 
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")

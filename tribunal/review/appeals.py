@@ -19,10 +19,9 @@ from tribunal.core.times import DAY, database_now, new_id
 from tribunal.docket.decision_effects import announce_step, insert_decision
 from tribunal.docket.leases import existing_for_request
 from tribunal.docket.outbox import Outbox
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import policy_columns
 from tribunal.docket.reservations import USUAL_BOUNDS, CaseBounds, reserve
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.nodes.forms import named_clauses
 from tribunal.review.claims import (
     NO_CLAIM,

@@ -10,15 +10,14 @@ from typing import Any, ClassVar
 from sqlalchemy import Table, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.context import context_from
 from tribunal.core.times import database_now
-from tribunal.docket.problem import Problem
 from tribunal.docket.record_rows import text_of
 from tribunal.docket.waiting_cases import check_claim, seconds_to_undo
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, Problem
 from tribunal.nodes.threshold import probability_by_person
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
 from tribunal.schema import JSON, Appealed, Record, Trial
+from tribunal.settings.context import context_from
 from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append, sha
 from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import cases

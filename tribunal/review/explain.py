@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from typing_extensions import Unpack
 
 from tribunal import with_arguments_of
-from tribunal.context import context_from
 from tribunal.core.text import parse_json
 from tribunal.core.times import format_date, format_time_left
 from tribunal.docket.graph_run import caller_config, mask_traces, merge_metadata
@@ -25,7 +24,8 @@ from tribunal.explanations.view_maker import CaseAtHand, view_case
 from tribunal.process.model_objects import run_to_end
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
-from tribunal.validation import describe_validation_error
+from tribunal.settings.context import context_from
+from tribunal.settings.validation import describe_validation_error
 
 if TYPE_CHECKING:
     from tribunal.explanations.deciders import PriceOfCall

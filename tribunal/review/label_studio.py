@@ -34,9 +34,9 @@ from tribunal.review.case_tables import (
 )
 from tribunal.review.table_files import check_address
 from tribunal.schema import JSON
+from tribunal.settings.validation import describe_validation_error
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
-from tribunal.validation import describe_validation_error
 
 CATEGORY, NOTE = "category", "note"
 INTERFACE = "interface.xml"

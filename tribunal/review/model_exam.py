@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
-from tribunal.context import context_from
 from tribunal.errors import BadInput, CallFailed, ModelError
 from tribunal.explanations.quotations import find_spans
 from tribunal.models.ask import ask
@@ -17,6 +16,7 @@ from tribunal.nodes.peers.single_call import EXAM_POSTS, EXAMINED, ExamForm
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Post
+from tribunal.settings.context import context_from
 
 # About what an exam takes, as `tests/commands/test_doctor_exam.py` counts it.
 ABOUT_TOKENS = 8_000

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from sqlalchemy import or_, select
 
 from tribunal.core.times import database_now
-from tribunal.docket.problem import Problem
 from tribunal.docket.waiting_cases import names_of_person
+from tribunal.errors import Problem
 from tribunal.explanations.deciders import rule_of_policy
 from tribunal.nodes.forms import named_clauses
 from tribunal.prompts.policy import Policy

@@ -42,10 +42,10 @@ from tribunal.process.files import write_whole
 from tribunal.prompts.policy import Policy
 from tribunal.review.case_tables import count_cases, decision_time_conditions, finished_cases, has_words, policy_of_row
 from tribunal.schema import JSON
+from tribunal.settings.validation import describe_validation_error
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, statements
-from tribunal.validation import describe_validation_error
 
 _SPEECH = "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH"
 _GONE = "[…]"

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.models.budget import NO_LIMITS, NO_SPENDING, Limits, Spending, spending_of
 from tribunal.runner.journal import RESULTS, SUPERSEDED, read_line_starts
 from tribunal.runner.prices import Prices
 from tribunal.runner.results import summarize_result
+from tribunal.settings.context import Context
 
 
 @dataclass(frozen=True)

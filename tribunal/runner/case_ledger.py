@@ -10,20 +10,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import cast
 
-from tribunal.context import context_from
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.checkpoints import TakenOver
 from tribunal.docket.holds import Hold, hold_case
 from tribunal.docket.leases import Held, without_earlier_calls
 from tribunal.errors import BadInput
 from tribunal.models.budget import Allowance, Spending, spending_of
-from tribunal.runner.background_loops import DATABASE_AWAY, retry_while_away
 from tribunal.runner.decider import record_of_unusable_post
-from tribunal.runner.observer import RunnerTelemetry, TrialObserver
-from tribunal.runner.outages import Outages
-from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, Stopped, Waits
-from tribunal.runner.sample import Sample
+from tribunal.runner.outages import DATABASE_AWAY, Outages, retry_while_away
+from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, RunnerTelemetry, Stopped, TrialObserver, Waits
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Call, Record
+from tribunal.settings.context import context_from
 from tribunal.store.engine import Store
 from tribunal.store.table_versions import is_away
 

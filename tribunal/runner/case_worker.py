@@ -11,11 +11,9 @@ from tribunal.docket.holds import Hold
 from tribunal.docket.leases import Held
 from tribunal.docket.trials import TrialResult, Trials, trusted_graph
 from tribunal.models.budget import Spending
-from tribunal.runner.background_loops import retry_while_away
 from tribunal.runner.case_ledger import CaseAttempt, CaseLedger
-from tribunal.runner.observer import RunnerTelemetry
-from tribunal.runner.outages import Outages
-from tribunal.runner.outcome import Decided, Invalid, Outcome, Waits, carry_out
+from tribunal.runner.outages import Outages, retry_while_away
+from tribunal.runner.outcome import Decided, Invalid, Outcome, RunnerTelemetry, Waits, carry_out
 from tribunal.schema import JSON, Record
 from tribunal.store.engine import Store
 from tribunal.trust import for_an_agent, stored_settings

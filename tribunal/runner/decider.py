@@ -13,7 +13,6 @@ from typing import Self, cast
 
 from langchain_core.runnables import RunnableConfig
 
-from tribunal.context import Context, context_from, settings_for_record
 from tribunal.core.text import parse_json
 from tribunal.core.text_similarity import preload_hashing, text_signature
 from tribunal.docket.records import POST
@@ -37,8 +36,9 @@ from tribunal.runner.outcome import (
 )
 from tribunal.runner.pins import check_pins
 from tribunal.runner.prices import Prices
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Call, Record, Usage
+from tribunal.settings.context import Context, context_from, settings_for_record
 
 
 class PostDecider:

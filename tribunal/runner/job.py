@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from tribunal.context import Context, settings_for_record
 from tribunal.docket.graph_run import KeepOptions
 from tribunal.errors import BadInput
 from tribunal.models.server_wait import NO_WAIT, WaitSettings
@@ -19,8 +18,9 @@ from tribunal.plugins import require_extra
 from tribunal.process.model_objects import refuse_objects
 from tribunal.runner.budget import UNLIMITED, RunLimits
 from tribunal.runner.prices import Prices
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Frozen
+from tribunal.settings.context import Context, settings_for_record
 
 if TYPE_CHECKING:
     from tribunal.runner.tally import RunTally, Watch

@@ -20,8 +20,7 @@ from tribunal.errors import ModelError
 from tribunal.models.server_wait import WaitSettings
 from tribunal.runner.journal import RESULTS, parse_result, read_line_starts
 from tribunal.runner.outcome import is_unanswered, kind_of_failure, model_at_fault, was_answered
-from tribunal.runner.results import AnyResult
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import AnyResult, Sample
 from tribunal.schema import JSON, Record
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
-"""One circuit breaker for each provider of models: while its server doesn't answer, no case is begun that needs it.
+"""What outlives an outage: writes that wait for the database, repeated rounds, and a breaker for each provider.
 
-Closed, a breaker lets every case through. A case that no model answered opens it for a pause; then one case at a time
-is let through, the probe, and each that isn't answered makes the pause longer. The first answer closes it.
+While a provider's server doesn't answer, no case is begun that needs it. Closed, a breaker lets every case through. A
+case that no model answered opens it for a pause; then one case at a time is let through, the probe, and each that isn't
+answered makes the pause longer. The first answer closes it.
 
 A case that no model answered is held (`tribunal.docket.holds`) until its provider answers again, or its deadline. One
 that stays without an answer while others that began later are answered has itself to blame, and fails.
@@ -10,29 +11,96 @@ that stays without an answer while others that began later are answered has itse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
+import psycopg
 from pydantic import Field
+from sqlalchemy import exc
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from tribunal.context import context_from
 from tribunal.core.times import database_now
 from tribunal.docket.holds import Hold, count_waiting, hold_longer, release
 from tribunal.docket.leases import Held
 from tribunal.errors import BadInput
-from tribunal.line_up import apply_line_up
 from tribunal.models.registry import current_registry, find_provider, model_names, split_name
 from tribunal.models.server_wait import Breaker, is_reachable
-from tribunal.runner.background_loops import retry_while_away
-from tribunal.runner.observer import RunnerMetrics
-from tribunal.runner.outcome import is_locked_out, is_unanswered, kind_of_failure, model_at_fault, was_answered
+from tribunal.runner.outcome import (
+    RunnerMetrics,
+    is_locked_out,
+    is_unanswered,
+    kind_of_failure,
+    model_at_fault,
+    was_answered,
+)
 from tribunal.schema import JSON, Frozen, Record
+from tribunal.settings.context import context_from
+from tribunal.settings.line_up import apply_line_up
+from tribunal.settings.systems import seats_in
 from tribunal.store.engine import Store
-from tribunal.systems import seats_in
+from tribunal.store.table_versions import explain_error, is_full, words_of
+
+DATABASE_AWAY: tuple[type[Exception], ...] = (
+    *(exc.OperationalError, exc.InterfaceError, exc.TimeoutError, sqlite3.OperationalError),
+    *(psycopg.OperationalError, psycopg.InterfaceError),
+)
+_LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+async def retry_while_away(write: Callable[[], Awaitable[Result]]) -> Result:
+    """Retry an idempotent write until the database is reachable. The write may already have succeeded."""
+
+    async def attempt() -> Result:
+        return await write()
+
+    pauses = wait_exponential(multiplier=0.2, max=5.0)
+    retrying = AsyncRetrying(retry=retry_if_exception_type(DATABASE_AWAY), wait=pauses, before_sleep=_log_away)
+    return await retrying(attempt)
+
+
+def _log_away(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    trouble = "the disk is full; make room" if error is not None and is_full(error) else "the database is away"
+    _LOG.warning("%s; it is asked again: %s", trouble, words_of(error) if error is not None else "")
+
+
+async def repeat(
+    work: Callable[[], Awaitable[object]], seconds: float, what: str, wake: asyncio.Event | None = None
+) -> None:
+    """Repeat work until cancelled, with a pause after each round that doesn't return how much it has done.
+
+    Args:
+        work: one round.
+        seconds: how long a pause is.
+        what: what is logged of a round that fails; the next one may work.
+        wake: ends a pause when it is set.
+    """
+    wake = wake or asyncio.Event()
+    while True:
+        wake.clear()
+        done: object = None
+        # A connection that is cancelled within a transaction may keep its locks, so a round is let end.
+        one_round = asyncio.ensure_future(work())
+        try:
+            done = await asyncio.shield(one_round)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await one_round
+            raise
+        except Exception as error:  # noqa: BLE001 (the database may come back)
+            _LOG.warning("%s: %s", what, explain_error(error))
+        if not done:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await wake.wait()
+
 
 PAUSES = 10.0, 600.0  # seconds for which a breaker is open: at first, and at most; each time twice as long
 _ENOUGH_TRIES = 3  # of a case, while others that began after its first try were answered

@@ -15,13 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tribunal import __version__
-from tribunal.context import Context
 from tribunal.core.text import parse_json
-from tribunal.environment import environment, setting
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as load_graph
-from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, provider_of
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.process.files import hash_file, read_regular
@@ -30,7 +27,10 @@ from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
 from tribunal.schema import JSON
-from tribunal.systems import system_of
+from tribunal.settings.context import Context
+from tribunal.settings.environment import environment, setting
+from tribunal.settings.line_up import apply_line_up
+from tribunal.settings.systems import system_of
 
 _INSTALLED = "site-packages"
 # What a pin is called in a refusal.

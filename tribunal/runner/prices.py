@@ -14,7 +14,7 @@ from tribunal.errors import BadInput
 from tribunal.process.files import read_regular
 from tribunal.runner.results import ResultCall
 from tribunal.schema import Call, Frozen
-from tribunal.validation import describe_validation_error, read_toml_model
+from tribunal.settings.validation import describe_validation_error, read_toml_model
 
 PRICES = "prices.json"
 

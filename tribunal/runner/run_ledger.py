@@ -18,8 +18,7 @@ from tribunal.runner.job import RunJob, RunOptions
 from tribunal.runner.journal import DiskFull, Journal
 from tribunal.runner.outage import LOST_IN_A_ROW, FirstFailures, UnansweredPosts
 from tribunal.runner.outcome import Decided, Invalid, Lost, Stopped, Waits, is_locked_out
-from tribunal.runner.results import AnyResult
-from tribunal.runner.sample import Sample, SkippingSamples
+from tribunal.runner.results import AnyResult, Sample, SkippingSamples
 from tribunal.runner.tally import RunTally
 from tribunal.schema import Record
 

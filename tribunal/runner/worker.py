@@ -57,11 +57,11 @@ async def serve_posts(
         How many posts are under way after the last message.
     """
     logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
-    from tribunal.contents import keep_files_read
     from tribunal.errors import BadInput
     from tribunal.models.registry import current_registry
     from tribunal.runner.decider import PostDecider
     from tribunal.runner.job import RunOrder
+    from tribunal.settings.contents import keep_files_read
 
     decider: PostDecider | None = None
     under_way: set[asyncio.Task[None]] = set()

@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from tribunal.context import Context
 from tribunal.models.registry import ModelRegistry
 from tribunal.process.workers import JobWorker, WorkerDied, WorkerProcess
 from tribunal.runner.decider import record_of_unusable_post, result_line
 from tribunal.runner.job import RunOrder
 from tribunal.runner.outcome import Decided, Invalid, Outcome, Stopped, Waits, read_outcome
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON
+from tribunal.settings.context import Context
 
 # A post that was under way in so many processes when they ended is decided alone, which shows whether it ended them.
 _MOST_LOSSES = 2

@@ -20,10 +20,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.sql.dml import Insert
 
 from tribunal.core.times import set_database_clock
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.process.database import WAIT, check_sqlite_file, connect, set_write_ahead_mode
+from tribunal.settings.environment import data_folder
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
 from tribunal.store.table_versions import (
     check_compatible,

@@ -10,13 +10,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from tribunal.context import Context, context_from
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs.contracts import LOG, Contract, WrongComposition, contract_of
 from tribunal.nodes.channels import read_as
 from tribunal.nodes.intake import receive
 from tribunal.nodes.state import Case, PostInput, channel_forms
 from tribunal.schema import JSON
+from tribunal.settings.context import Context, context_from
 
 _CHANNELS = tuple(StateGraph(Case).channels)
 

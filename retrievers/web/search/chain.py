@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import Self
 
 from tribunal.core.text import scrub
-from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.plugins import list_known_names, plugin
 from tribunal.process.loops import PerLoop
@@ -37,6 +36,7 @@ from tribunal.retrievers.web.search.engine import (
 )
 from tribunal.retrievers.web.search.engines import DuckDuckGo, LangChainEngine, SearXNG
 from tribunal.schema import Frozen
+from tribunal.settings.environment import setting
 
 NAMES = ("duckduckgo", "searxng", "langchain:NAME", "none", "module:object")
 

@@ -11,7 +11,7 @@ import pytest
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS, describe_dataset, open_dataset
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 
 NAMES = [
     "h-vli", "fhm", "mmhs150k", "sbic", "ghc", "4chan", "k-haters", "k-mhas", "kold", "kodoli", "unsmile",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tribunal.errors import BadInput
 from tribunal.eval.compare.plan import find_test_split
 from tribunal.eval.datasets import find_dataset, open_dataset
-from tribunal.runner.sample import Gold, Sample
+from tribunal.runner.results import Gold, Sample
 
 ROWS = [
     {"tid": "a1", "tweet": "one, two", "class": "0", "site": "x"},

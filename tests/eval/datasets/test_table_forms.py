@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import PROJECT
-from tribunal.environment import say_once
 from tribunal.errors import BadInput
 from tribunal.retrievers.indexes import bounded_text
 from tribunal.retrievers.indexes.table_rows import read_rows
+from tribunal.settings.environment import say_once
 
 MOST_MEMORY = 400 * 2**20
 LINES = ["text;label", "Café, bar; naïve;1", "plain words;0"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from tribunal.eval.measures.removal import match_removal
+from tribunal.eval.compare.moderation_log import match_removal
 
 
 @pytest.mark.parametrize("seed", range(8))

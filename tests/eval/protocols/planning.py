@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from tribunal.commands import app
 from tribunal.runner.job import RunJob
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.schema import JSON
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.eval.protocols.planning import Planned, planned
-from tribunal.context import context_from
 from tribunal.eval.datasets import DATASETS
 from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.graphs import GRAPHS
-from tribunal.settings import MODES, SETTINGS
+from tribunal.settings.context import context_from
+from tribunal.settings.graph_settings import MODES, SETTINGS
 
 FIVE = ["k-haters", "k-mhas", "kold", "kodoli", "unsmile"]
 SINGLE = {"mode": "single"}

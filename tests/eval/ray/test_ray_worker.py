@@ -13,11 +13,11 @@ import pytest
 
 from tests.court import court_script
 from tests.openai_server import OpenAIServer
-from tribunal.context import context_from
 from tribunal.eval.ray.cluster import ClusterWorker
 from tribunal.runner.job import RunJob, order_of_job
 from tribunal.runner.pins import collect_pins, describe_surroundings, pins_of_run
 from tribunal.schema import JSON
+from tribunal.settings.context import context_from
 
 
 @pytest.fixture(autouse=True)

@@ -19,15 +19,15 @@ from tests import PROJECT
 from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.runs.worker import job, posts
-from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.runner.engine import decide_posts
 from tribunal.runner.job import RunEngine, RunJob, RunOptions
 from tribunal.runner.journal import RESULTS, SUPERSEDED, replace_results
 from tribunal.runner.outage import LOST_IN_A_ROW
-from tribunal.runner.sample import Sample
+from tribunal.runner.results import Sample
 from tribunal.runner.tally import RunTally
+from tribunal.settings.context import context_from
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.commands import app
-from tribunal.context import context_from
 from tribunal.models.budget import Limits, Spending
 from tribunal.runner.budget import RunBudget, RunLimits
+from tribunal.settings.context import context_from
 
 USAGE = {"usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}}
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, extra=USAGE)

@@ -25,12 +25,12 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.runs.test_run import decided, lines, word
 from tests.eval.runs.worker import job
 from tribunal.commands import app
-from tribunal.context import context_from
 from tribunal.docket.graph_run import KeepOptions
 from tribunal.errors import BadInput
 from tribunal.runner.decider import PostDecider
 from tribunal.runner.job import RunJob, RunOrder, order_of_job
 from tribunal.runner.pins import collect_pins, describe_surroundings, pins_of_run
+from tribunal.settings.context import context_from
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 MODEL = ("--graph", "baseline", "--model", "openai:scripted", "--scheme", "binary")

@@ -14,11 +14,11 @@ import resource
 import sys
 from pathlib import Path
 
-from tribunal.context import context_from
 from tribunal.graphs import graph
 from tribunal.runner.engine import decide_posts
 from tribunal.runner.job import RunJob
-from tribunal.runner.sample import Gold, Sample
+from tribunal.runner.results import Gold, Sample
+from tribunal.settings.context import context_from
 
 
 def posts(number: int) -> list[Sample]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tribunal.context import Context
 from tribunal.graphs import graph
 from tribunal.models.role import Question, Role
 from tribunal.nodes.arcade.cues import quote_transcript
@@ -14,6 +13,7 @@ from tribunal.nodes.rehearsal.model import answer_question
 from tribunal.prompts.marks import material_text
 from tribunal.prompts.policy import Policy, load_policy
 from tribunal.schema import JSON, Argument, Cue, Image, Post, Scheme, Turn
+from tribunal.settings.context import Context
 
 H_VLI = load_policy("h-vli")
 

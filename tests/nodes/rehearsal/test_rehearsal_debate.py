@@ -20,7 +20,6 @@ from tests.nodes.rehearsal.rehearsed import (
     judged,
     prosecution,
 )
-from tribunal.context import Context
 from tribunal.graphs.arcade import builder
 from tribunal.nodes.arcade.cues import argument_mender, quote_transcript, quote_turn
 from tribunal.nodes.arcade.defender import DEFENCE, REBUTTAL
@@ -29,6 +28,7 @@ from tribunal.nodes.arcade.judge import JUDGE
 from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION, PROSECUTION
 from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Argument, Cue, Turn
+from tribunal.settings.context import Context
 
 
 def test_limits_of_cues() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tribunal.context import context_from
 from tribunal.docket.session import judge_post
 from tribunal.schema import Record
-from tribunal.shared_settings import VIEWS
+from tribunal.settings.context import context_from
+from tribunal.settings.names import VIEWS
 
 FOUND: list[tuple[str, str, list[str]]] = [
     ("hate", "Immigrants are vermin and should be deported.", list(VIEWS)),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
-from tribunal.models.token_counter import ESTIMATE, TokenCounter, estimate_tokens
+from tribunal.models.completion import ESTIMATE, TokenCounter, estimate_tokens
 from tribunal.retrievers.web.page_reader import cut_windows, cut_windows_in_thread
 
 

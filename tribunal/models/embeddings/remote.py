@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tribunal.core.text import scrub
-from tribunal.environment import say_once
 from tribunal.errors import BadInput, CallFailed
 from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES, Use, Vectors, cut_text, normalize_rows
 from tribunal.models.faults import Fault, read_fault
@@ -31,6 +30,7 @@ from tribunal.models.providers import EmbeddingApi, ModelName, Provider
 from tribunal.models.providers.http import post_json
 from tribunal.process.database import Database, DatabaseError
 from tribunal.process.loops import PerLoop
+from tribunal.settings.environment import say_once
 
 TIMEOUT = 120.0
 ATTEMPTS = 8

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tribunal.environment import check_trusted
 from tribunal.errors import BadInput
 from tribunal.models.providers.connections import check_proxy
 from tribunal.models.providers.http import add_path
 from tribunal.schema import JSON
+from tribunal.settings.environment import check_trusted
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

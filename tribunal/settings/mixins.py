@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ValidationInfo
 
-from tribunal.setting import setting
-from tribunal.settings_base import EveryGraph
-from tribunal.shared_settings import (
+from tribunal.settings.base import EveryGraph
+from tribunal.settings.names import (
     ARGUING,
     BUDGET,
     DECIDING,
@@ -23,6 +22,7 @@ from tribunal.shared_settings import (
     Scheme,
     Task,
 )
+from tribunal.settings.setting import setting
 
 
 def _check_overlap(overlap: int, info: ValidationInfo) -> int:
@@ -82,7 +82,7 @@ class Variants(EveryGraph):
 
     mode: Mode = setting(
         ARGUING, "Mode",
-        "",  # written in `tribunal.settings`, of the modes that the graphs have
+        "",  # written in `tribunal.settings.graph_settings`, of the modes that the graphs have
         "full",
         nodes=["recall", "perspective", "heard", "propose", "choose", "fetch", "weigh", "enough", "classify", "draw"],
         clients="anything",

@@ -2,7 +2,7 @@
 
 A `.env` file lies in the working folder, which may be anybody's: a cloned project, a data set. It may bring keys and
 say which model is used. Every other line of it (a data folder, a database, an address, a list of what is allowed, a
-trace) counts only once the operator trusts the file (`tribunal.process.trusted_folders`). No key lends trust to
+trace) counts only once the operator trusts the file (`tribunal.process.files`). No key lends trust to
 another line.
 """
 
@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
-from tribunal.process.files import read_regular
-from tribunal.process.trusted_folders import TRUST_DOTENV, answer_for, operators_folder
+from tribunal.process.files import TRUST_DOTENV, answer_for, operators_folder, read_regular
 
 FILE = ".env"
 KEY_NAME = re.compile(r"\w+_API_KEY(?:_\d+)?")

@@ -12,7 +12,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from tribunal.mixin_settings import (
+from tribunal.settings.base import GRAPH_SETTINGS, describe_modes
+from tribunal.settings.mixins import (
     Argued,
     Budgeted,
     Clausal,
@@ -28,9 +29,7 @@ from tribunal.mixin_settings import (
     Research,
     Variants,
 )
-from tribunal.setting import SETTABLE_SEATS, Setting, setting, settings_in_order
-from tribunal.settings_base import GRAPH_SETTINGS, describe_modes
-from tribunal.shared_settings import (
+from tribunal.settings.names import (
     ARGUING,
     KINDS,
     LOOKED_UP,
@@ -41,6 +40,7 @@ from tribunal.shared_settings import (
     Mode,
     join_names,
 )
+from tribunal.settings.setting import SETTABLE_SEATS, Setting, setting, settings_in_order
 
 
 def _settings_of_seats(*seats: str) -> tuple[str, ...]:

@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from tribunal.contents import NamedTexts
-from tribunal.context import Context, context_from
 from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
+from tribunal.settings.contents import NamedTexts
+from tribunal.settings.context import Context, context_from
 
 FIELDS = ("seats", "temperatures", "views", "extra_body")
 Setting = TypeVar("Setting")

@@ -1,6 +1,7 @@
 """The settings of a case: `Context`, which has those of every graph, and what is in force in a run.
 
-What a run sets here takes precedence over the environment, and the environment over defaults (`tribunal.environment`).
+What a run sets here takes precedence over the environment, and the environment over defaults
+(`tribunal.settings.environment`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tribunal.client_settings import check_request
+from tribunal.core.calls import JSON
 from tribunal.core.text import parse_json, shorten_repr
 from tribunal.errors import BadInput
-from tribunal.schema import JSON
-from tribunal.settings import (
+from tribunal.settings.base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.settings.client_settings import check_request
+from tribunal.settings.graph_settings import (
     AntihateSettings,
     MvDebateSettings,
     PredictSettings,
@@ -24,8 +26,7 @@ from tribunal.settings import (
     TribunalSettings,
     describe_setting,
 )
-from tribunal.settings_base import GRAPH_SETTINGS, PLACES, EveryGraph
-from tribunal.shared_settings import MODE_WORDS, POLICIES, Mode, Task
+from tribunal.settings.names import MODE_WORDS, POLICIES, Mode, Task
 from tribunal.trust import ALLOW, settings_come_from_clients
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tribunal.core.text import suggest_name
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.process.files import read_regular, write_whole
-from tribunal.systems import resource
+from tribunal.settings.environment import data_folder
+from tribunal.settings.systems import resource
 from tribunal.trust import check_words, for_clients
 
 Kind = Literal["policy", "prompts", "line_up", "threshold_file"]

@@ -19,12 +19,12 @@ from typing import Any
 
 from pydantic import create_model
 
-from tribunal.context import Context, settings_of
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
-from tribunal.setting import SETTABLE_SEATS
-from tribunal.settings import GRAPHS, SETTINGS
-from tribunal.settings_base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.settings.base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.settings.context import Context, settings_of
+from tribunal.settings.graph_settings import GRAPHS, SETTINGS
+from tribunal.settings.setting import SETTABLE_SEATS
 
 # Settings that `seat`, `verdict` and `ask` heed by themselves, so that every system does.
 _ALWAYS = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})

@@ -15,8 +15,8 @@ from typing import Any
 from tribunal.core.text import one_line
 from tribunal.errors import BadInput
 from tribunal.process.model_objects import object_names
-from tribunal.settings import SETTINGS
-from tribunal.shared_settings import SHIPPED_POLICIES
+from tribunal.settings.graph_settings import SETTINGS
+from tribunal.settings.names import SHIPPED_POLICIES
 from tribunal.trust import ALLOW, MODEL_SETTINGS, is_allowed, read_allowed
 
 _REHEARSAL = ("rehearsal", "rehearsal:court")

@@ -7,13 +7,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
 
+from tribunal.core.calls import JSON
 from tribunal.core.text import shorten_repr, suggest_name
 from tribunal.errors import BadInput
-from tribunal.graph_nodes import agents_of, nodes_heeding
 from tribunal.process.model_objects import name_objects
-from tribunal.schema import JSON
-from tribunal.setting import DECLARED, SETTABLE_SEATS, Setting, is_settable_seat, setting, settings_in_order
-from tribunal.shared_settings import (
+from tribunal.settings.names import (
     ALL,
     CONCLUDING,
     KINDS,
@@ -28,9 +26,12 @@ from tribunal.shared_settings import (
     VIEWS,
     VOTES,
     Mode,
+    agents_of,
     join_names,
+    nodes_heeding,
 )
-from tribunal.validation import describe_validation_error
+from tribunal.settings.setting import DECLARED, SETTABLE_SEATS, Setting, is_settable_seat, setting, settings_in_order
+from tribunal.settings.validation import describe_validation_error
 
 GRAPH_SETTINGS: dict[str, type[EveryGraph]] = {}  # by the name of the graph; systems of one's own add theirs
 PLACES: dict[str, str] = {}  # the name of the graph that was loaded from a place

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import Field
 
+from tribunal.core.calls import JSON
 from tribunal.plugins import load_all
-from tribunal.schema import JSON
-from tribunal.shared_settings import SECTION_TITLES, Clients
+from tribunal.settings.names import SECTION_TITLES, Clients
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Setting:
         value: its default; `list` and `dict` stand for an empty one.
         default: its default in words, where they differ from the value.
         nodes: the nodes that read it; empty: every node that asks a model.
-        clients: what a server's client may set it to (`tribunal.client_settings`).
+        clients: what a server's client may set it to (`tribunal.settings.client_settings`).
         name: its name, which is that of the field.
         graphs: the graphs that have it; empty: every graph.
     """
