@@ -31,7 +31,7 @@ from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.results import read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.settings.contents import keep_files_read
+from tribunal.settings.contents import apply_line_up, keep_files_read
 from tribunal.settings.context import (
     context_from,
     leave_out_settings,
@@ -39,7 +39,6 @@ from tribunal.settings.context import (
     setting_is_named,
     settings_of,
 )
-from tribunal.settings.line_up import apply_line_up
 
 
 class Evaluation(RunRequest):

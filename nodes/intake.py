@@ -31,6 +31,7 @@ from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
+from tribunal.settings.contents import LINE_UPS, apply_line_up_text
 from tribunal.settings.context import (
     Context,
     context_of_run,
@@ -40,7 +41,6 @@ from tribunal.settings.context import (
     settings_of,
 )
 from tribunal.settings.graph_settings import GRAPHS
-from tribunal.settings.line_up import LINE_UPS, apply_line_up_text
 from tribunal.settings.systems import system_of
 from tribunal.settings.validation import describe_validation_error
 from tribunal.trust import for_clients, for_strangers

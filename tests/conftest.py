@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tribunal.core import times
 from tribunal.models import completion as token_counter
 from tribunal.models.ladder import forget_learnt
 from tribunal.models.registry import PROVIDERS
@@ -28,6 +29,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "server" in item.keywords or item.path.parent.name == "browser":
             item.add_marker("long")
+
+
+@pytest.fixture(autouse=True)
+def no_jump_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that changes the clock is no jump for the next one."""
+    monkeypatch.setattr(times.CLOCK, "ahead_before", None)
+    monkeypatch.setattr(times.CLOCK, "jumped_at", float("-inf"))
 
 
 @pytest.fixture(autouse=True)

@@ -36,10 +36,10 @@ from tribunal.runner.journal import RESULTS, read_line_starts
 from tribunal.runner.prices import Prices
 from tribunal.runner.results import ResultCall, Sample, summarize_result
 from tribunal.schema import JSON, Call
+from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import Context, context_from, leave_out_settings, settings_of
 from tribunal.settings.environment import setting
 from tribunal.settings.graph_settings import SETTINGS
-from tribunal.settings.line_up import apply_line_up
 
 TRIED, TRIED_ON_THE_WEB = 3, 1  # posts of a run; of a graph that reads pages, whose longest way is very long
 _READ = 1000  # results of a run, from which its mean is taken

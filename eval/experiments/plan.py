@@ -25,9 +25,8 @@ from tribunal.runner.journal import RESULTS, RUN, read_line_starts, report_unwri
 from tribunal.runner.pins import collect_pins
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.settings.contents import keep_files_read
+from tribunal.settings.contents import apply_line_up, keep_files_read
 from tribunal.settings.context import context_from
-from tribunal.settings.line_up import apply_line_up
 
 
 class ReadyRun(NamedTuple):

@@ -34,10 +34,9 @@ from tribunal.runner.pins import collect_pins, pins_of_run
 from tribunal.runner.prices import PRICES
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON, Record
-from tribunal.settings.contents import keep_files_read
+from tribunal.settings.contents import apply_line_up, keep_files_read
 from tribunal.settings.context import Context, settings_for_record
 from tribunal.settings.environment import environment
-from tribunal.settings.line_up import apply_line_up
 from tribunal.settings.systems import system_of
 
 

@@ -25,8 +25,8 @@ from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, l
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
+from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import context_of
-from tribunal.settings.line_up import apply_line_up
 from tribunal.settings.names import VIEWS
 
 YES, NO = "YES", "NO"

@@ -91,7 +91,7 @@ def test_the_cheapest_of_those_that_cannot_be_told_apart_is_recommended(folder: 
         ("[entries.one]\n[entries.two]\nlog = 'log.csv'\ngraph = 'arcade'\n", "graph: nothing is run for a log"),
         ("[entries.one]\n[entries.two]\ntheir_threshold = 0.5\n", "their_threshold: reads a log"),
         ("[entries.one]\n[entries.two]\nlog = 'log.csv'\ncolumns = { colour = 'a' }\n", "colour"),
-        ("[entries.one\n", "can't be read"),
+        ("[entries.one\n", "is not TOML"),
         ("[entries.one]\ngraph = 'baseline'\n[entries.two]\ngraph = 'baselin'\n", "baselin"),
     ],
 )

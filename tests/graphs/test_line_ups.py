@@ -12,7 +12,7 @@ from tests.court import part as court_part
 from tests.doubles import Request, ScriptedServer
 from tests.graphs.views_script import debate, part
 from tribunal.errors import BadInput
-from tribunal.settings.line_up import LINE_UPS
+from tribunal.settings.contents import LINE_UPS
 
 # The paper's Claude is past its end, which its maker's client says.
 pytestmark = pytest.mark.filterwarnings("ignore:The model 'claude-sonnet-4-0' is deprecated:DeprecationWarning")

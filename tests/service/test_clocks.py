@@ -55,7 +55,7 @@ def test_rows_are_dated_by_the_clock_of_the_database_alone() -> None:
 def test_the_clock_follows_the_database(
     monkeypatch: pytest.MonkeyPatch, said: float, asked: float, answered: float, ahead: float
 ) -> None:
-    monkeypatch.setattr(clock, "_CLOCK", clock._DatabaseClock())
+    monkeypatch.setattr(clock, "CLOCK", clock.DatabaseClock())
     if answered == 12.0:
         clock.set_database_clock(990.0, 0.0, 0.0)
     clock.set_database_clock(said, asked, answered)

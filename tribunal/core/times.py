@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 MOST_SECONDS = 5.0  # by which a machine's clock may differ without a word
 
 
-class _DatabaseClock:
+class DatabaseClock:
     """The time of the database, measured once in a while and continued by this process's monotonic clock."""
 
     ahead_of_monotonic: float | None = None  # None: the machine's own clock is the database's, as for SQLite
@@ -19,7 +19,7 @@ class _DatabaseClock:
     jumped_at: float = float("-inf")  # by `time.monotonic`
 
 
-_CLOCK = _DatabaseClock()
+CLOCK = DatabaseClock()
 
 
 def set_database_clock(database_time: float | None, asked: float = 0.0, answered: float = 0.0) -> None:
@@ -30,16 +30,16 @@ def set_database_clock(database_time: float | None, asked: float = 0.0, answered
         asked: when it was asked, by `time.monotonic`.
         answered: when its answer came. The answer was made in between; a clock that agrees with that is left as it is.
     """
-    before = _CLOCK.ahead_of_monotonic
+    before = CLOCK.ahead_of_monotonic
     if database_time is None or before is None or not asked <= database_time - before <= answered:
-        _CLOCK.ahead_of_monotonic = None if database_time is None else database_time - (asked + answered) / 2
+        CLOCK.ahead_of_monotonic = None if database_time is None else database_time - (asked + answered) / 2
 
 
 def database_now() -> float:
     """Return the time in seconds of the epoch: that of the database, or this machine's if none was asked."""
-    if _CLOCK.ahead_of_monotonic is None:
+    if CLOCK.ahead_of_monotonic is None:
         return time.time()
-    return time.monotonic() + _CLOCK.ahead_of_monotonic
+    return time.monotonic() + CLOCK.ahead_of_monotonic
 
 
 def database_datetime() -> datetime:
@@ -59,10 +59,10 @@ def seconds_since_jump() -> float:
     """
     now = time.monotonic()
     ahead = database_now() - now
-    if _CLOCK.ahead_before is not None and abs(ahead - _CLOCK.ahead_before) > MOST_SECONDS:
-        _CLOCK.jumped_at = now
-    _CLOCK.ahead_before = ahead
-    return now - _CLOCK.jumped_at
+    if CLOCK.ahead_before is not None and abs(ahead - CLOCK.ahead_before) > MOST_SECONDS:
+        CLOCK.jumped_at = now
+    CLOCK.ahead_before = ahead
+    return now - CLOCK.jumped_at
 
 
 DAY = 86_400  # seconds

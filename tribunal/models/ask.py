@@ -51,8 +51,8 @@ from tribunal.prompts.policy import policy_of, translate_policy
 from tribunal.prompts.sets import prompts_of_case, recorded_prompts
 from tribunal.prompts.template import OF_THE_RUN
 from tribunal.schema import JSON, Post, Scheme
+from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import Context, context_of
-from tribunal.settings.line_up import apply_line_up
 from tribunal.settings.names import POLICIES
 
 

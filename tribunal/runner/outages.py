@@ -40,8 +40,8 @@ from tribunal.runner.outcome import (
     was_answered,
 )
 from tribunal.schema import JSON, Frozen, Record
+from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import context_from
-from tribunal.settings.line_up import apply_line_up
 from tribunal.settings.systems import seats_in
 from tribunal.store.engine import Store
 from tribunal.store.table_versions import explain_error, is_full, words_of

@@ -27,9 +27,9 @@ from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
 from tribunal.schema import JSON
+from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import Context
 from tribunal.settings.environment import environment, setting
-from tribunal.settings.line_up import apply_line_up
 from tribunal.settings.systems import system_of
 
 _INSTALLED = "site-packages"

@@ -159,16 +159,16 @@ class Research(Variants):
     )
     max_windows: int = setting(
         LOOKED_UP, "Windows of a page", "How many reading windows of each page are read, at most.",
-        8, nodes=["fetch"], ge=1, le=100, clients="up to default",
+        8, nodes=["read"], ge=1, le=100, clients="up to default",
     )
     window_tokens: int = setting(
         LOOKED_UP, "Reading window (tokens)", "How long a reading window is, in tokens.",
-        2000, nodes=["fetch"], ge=100, le=100_000, clients="up to default",
+        2000, nodes=["read"], ge=100, le=100_000, clients="up to default",
     )
     window_overlap: Annotated[int, AfterValidator(_check_overlap)] = setting(
         LOOKED_UP, "Overlap of windows (tokens)",
         "How many tokens two neighbouring reading windows share; fewer than `window_tokens`.",
-        200, nodes=["fetch"], ge=0, clients="anything", validate_default=True,
+        200, nodes=["read"], ge=0, clients="anything", validate_default=True,
     )
     max_seconds: float = setting(
         LOOKED_UP, "Time for research (seconds)",

@@ -12,8 +12,8 @@ from tribunal.eval.experiments.experiment import ChosenModels, Experiment, Plann
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
 from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.models.registry import model_names
+from tribunal.settings.contents import LINE_UPS
 from tribunal.settings.context import context_from, refuse_unused_settings
-from tribunal.settings.line_up import LINE_UPS
 
 YOURS = ChosenModels()
 OWN = ChosenModels(own=("openai:one", "openai:two"), aux="openai:three")

@@ -53,7 +53,7 @@ async def test_a_post_comes_back_as_its_line_and_a_rest_is_told(tmp_path: Path) 
         answer, line = told
         assert len(server.requests) == 1
         run.cancel()
-    assert answer == {"number": 0, "unkept": 0, "slowed": {}}
+    assert answer == {"number": 0, "end": "decided", "unkept": 0, "slowed": {}}
     held = json.loads(line)
     assert (held["place"], held["repeat"], held["post_id"], held["outcome"]) == (3, 0, "post-3", "verdict")
 
