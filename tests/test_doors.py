@@ -15,8 +15,7 @@ METHODS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
 # Where a method of one of these names opens nothing of a user's: by module, what it is called on, with the reason.
 ELSEWHERE: dict[str, dict[str, str]] = {
     "eval.protocols.protocol": {"entry": "package data"},
-    "prompts.catalogue": {"read(name)": "package data"},
-    "systems": {"file": "a folder of an installed package, which may lie in an archive"},
+    "settings.systems": {"file": "a folder of an installed package, which may lie in an archive"},
     "commands.serve": {"webbrowser": "opens a page"},
 }
 
