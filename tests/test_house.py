@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -310,3 +311,20 @@ def test_json_and_toml_of_others_are_read_in_one_place() -> None:
                 if spelled in ("json.loads", "json.load", "tomllib.loads", "tomllib.load"):
                     loose.append(f"{name}, line {node.lineno}: {spelled}")
     assert not loose, "use tribunal.core.text: " + "; ".join(loose)
+
+
+@pytest.mark.long
+def test_the_image_that_langgraph_builds_reads_what_langgraph_json_says(tmp_path: Path) -> None:
+    file = tmp_path / "Dockerfile"
+    command = [sys.executable, "-m", "langgraph_cli", "dockerfile", str(file), "-c", str(PROJECT / "langgraph.json")]
+    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
+    # Docker reads quotes in ENV as a shell does.
+    words = [
+        word for line in file.read_text().splitlines() if line.startswith("ENV ") for word in shlex.split(line)[1:]
+    ]
+    served = dict(word.split("=", 1) for word in words)
+    assert (
+        json.loads(served["LANGSERVE_GRAPHS"]).keys()
+        == json.loads((PROJECT / "langgraph.json").read_text())["graphs"].keys()
+    )
+    assert json.loads(served["LANGGRAPH_HTTP"])["app"].endswith("service/mounted.py:app")

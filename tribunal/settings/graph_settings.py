@@ -68,7 +68,7 @@ class TribunalSettings(Panel, Research, Court):
     """The settings of the hybrid court."""
 
     graph = "tribunal"
-    about = "ARCADE's debate, which can search the web, ask perspectives, and leave the decision to a person"
+    about = "the debate of ARCADE, which can search the web, ask perspectives, and leave the decision to a person"
     seated: ClassVar[tuple[str, ...]] = (
         "triage", "gatekeeper", "prosecutor", "defender", "judge", "perspective", "researcher",
     )
@@ -267,7 +267,7 @@ class SymmetricDebateSettings(ManyTasks, Clausal, Exemplified, Argued, Redrawn, 
     """The settings that a symmetric debate heeds."""
 
     graph = "symmetric_debate"
-    about = "equal agents read each other's answers for some rounds, then vote"
+    about = "equal agents read the answers of the others for some rounds, then vote"
     seated: ClassVar[tuple[str, ...]] = ("agent",)
 
     agents: int = setting(
