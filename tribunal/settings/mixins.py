@@ -84,7 +84,7 @@ class Variants(EveryGraph):
         ARGUING, "Mode",
         "",  # written in `tribunal.settings.graph_settings`, of the modes that the graphs have
         "full",
-        nodes=["recall", "perspective", "heard", "propose", "choose", "fetch", "weigh", "enough", "classify", "draw"],
+        nodes=["recall", "perspective", "heard", "propose", "choose", "read", "weigh", "enough", "classify", "draw"],
         clients="anything",
     )
 
