@@ -12,6 +12,7 @@ from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.core.calls import Described
 from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import readable
@@ -21,7 +22,7 @@ BREAK_SECONDS = 600.0  # without a decision or a claim, after which somebody was
 _KINDS = ("case.claimed", "case.answered", "case.undone")
 
 
-class ReviewerWork(Frozen):
+class ReviewerWork(Described):
     """The decisions of one reviewer, and how long they took: from the claim, or from the decision before it."""
 
     name: str = Field(examples=["kim (desk)"])
@@ -36,7 +37,7 @@ class ReviewerWork(Frozen):
     """pauses of over ten minutes, which count for no case"""
 
 
-class DeskFigures(Frozen):
+class DeskFigures(Described):
     """The work at the desk and over the API in a time."""
 
     all: ReviewerWork

@@ -16,16 +16,16 @@ from pydantic import Field
 from sqlalchemy import Integer, and_, cast, func, literal_column, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.core.calls import Described
 from tribunal.core.times import DAY
 from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
-from tribunal.schema import Frozen
 from tribunal.service.replica.case_queries import waits_for_review
 from tribunal.service.replica.desk_figures import DeskFigures, count_desk_work
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, audit, cases, decisions, second_opinions
 
 
-class TimeSpan(Frozen):
+class TimeSpan(Described):
     """A time, in seconds of the epoch: from `since` to just before `until`."""
 
     since: float = Field(examples=[1795330000.0])
@@ -39,7 +39,7 @@ class TimeSpan(Frozen):
         return TimeSpan(since=2 * self.since - self.until, until=self.since)
 
 
-class DayFigures(Frozen):
+class DayFigures(Described):
     """What ended on a day (UTC)."""
 
     day: str = Field(examples=["2026-11-22"])
@@ -54,7 +54,7 @@ class DayFigures(Frozen):
     """cases whose cost isn't known: a model or the table has no price"""
 
 
-class AutomationFigures(Frozen):
+class AutomationFigures(Described):
     """How much was decided without a person."""
 
     verdicts: int = Field(examples=[118])
@@ -65,7 +65,7 @@ class AutomationFigures(Frozen):
     """the fully automated share, from 0 to 1"""
 
 
-class ChangeFigures(Frozen):
+class ChangeFigures(Described):
     """How often a person decided otherwise than what stood before them."""
 
     decided: int = Field(examples=[12])
@@ -78,7 +78,7 @@ class ChangeFigures(Frozen):
     """decisions by result"""
 
 
-class Reversals(Frozen):
+class Reversals(Described):
     """Decisions that were turned round."""
 
     reviews: ChangeFigures
@@ -89,7 +89,7 @@ class Reversals(Frozen):
     """of cases that a lead reopened"""
 
 
-class DurationFigures(Frozen):
+class DurationFigures(Described):
     """How long it took. Each value is that of a case, and no mean of two."""
 
     cases: int = Field(default=0, examples=[118])
@@ -100,7 +100,7 @@ class DurationFigures(Frozen):
     """seconds within which nine of ten were decided"""
 
 
-class DecisionTimes(Frozen):
+class DecisionTimes(Described):
     """How long it took from when a post was taken in, or an appeal was made, to its decision."""
 
     verdicts: DurationFigures = DurationFigures()
@@ -111,7 +111,7 @@ class DecisionTimes(Frozen):
     """of appeals and reopened cases"""
 
 
-class OpenItems(Frozen):
+class OpenItems(Described):
     """How many wait, and since when."""
 
     waiting: int = Field(examples=[3])
@@ -120,7 +120,7 @@ class OpenItems(Frozen):
     """since when the oldest waits, in seconds of the epoch"""
 
 
-class OpenWork(Frozen):
+class OpenWork(Described):
     """What waits now, whatever time was asked for."""
 
     court: OpenItems
@@ -135,7 +135,7 @@ class OpenWork(Frozen):
     """second opinions that differ, for a lead"""
 
 
-class CategoryShare(Frozen):
+class CategoryShare(Described):
     """A category's part of the verdicts, now and before."""
 
     category: str = Field(examples=["Religious"])
@@ -150,7 +150,7 @@ class CategoryShare(Frozen):
     """their part of the verdicts then"""
 
 
-class CategoryDrift(Frozen):
+class CategoryDrift(Described):
     """How far the shares of the categories have moved from those of an earlier time."""
 
     before: TimeSpan
@@ -168,7 +168,7 @@ class CategoryDrift(Frozen):
     """each category, the most frequent first"""
 
 
-class NamedAgreement(Frozen):
+class NamedAgreement(Described):
     """The agreement of a reviewer, or about a category."""
 
     name: str = Field(examples=["kim (desk)"])
@@ -177,7 +177,7 @@ class NamedAgreement(Frozen):
     """of a category: whether both gave it or neither did"""
 
 
-class SecondOpinionFigures(Frozen):
+class SecondOpinionFigures(Described):
     """Second opinions that were given in this time."""
 
     all: RaterAgreement
@@ -188,7 +188,7 @@ class SecondOpinionFigures(Frozen):
     """by category"""
 
 
-class Figures(Frozen):
+class Figures(Described):
     """The board's numbers of a time."""
 
     span: TimeSpan

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pydantic import Field
 from sqlalchemy import delete, func, select
 
+from tribunal.core.calls import Described
 from tribunal.core.times import database_datetime, new_id
 from tribunal.docket.leases import owner_is_dead
 from tribunal.docket.reservations import KINDS, CaseBounds, Reservation, day_of, reserve, settle
@@ -17,14 +18,14 @@ from tribunal.errors import BadInput, Problem
 from tribunal.models.budget import spend_from
 from tribunal.models.registry import check_models
 from tribunal.runner.prices import ModelUsage, Prices
-from tribunal.schema import JSON, Frozen
+from tribunal.schema import JSON
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.settings.context import context_from
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys, usage
 
 
-class Amounts(Frozen):
+class Amounts(Described):
     """Calls, tokens and money."""
 
     calls: int = 0
@@ -35,7 +36,7 @@ class Amounts(Frozen):
     """by the price table"""
 
 
-class DailyLimits(Frozen):
+class DailyLimits(Described):
     """The most of each that a key may spend a day; null: no limit."""
 
     calls: int | None = Field(examples=[10_000])
@@ -46,7 +47,7 @@ class DailyLimits(Frozen):
     """by the price table"""
 
 
-class DayUsage(Frozen):
+class DayUsage(Described):
     """What a key spent on a day."""
 
     day: str = Field(examples=["2026-11-22"])
@@ -57,7 +58,7 @@ class DayUsage(Frozen):
     """the most that its cases under way may still cost"""
 
 
-class KeyUsage(Frozen):
+class KeyUsage(Described):
     """What a key may spend today, and what it has spent on each day."""
 
     key: str = Field(examples=["9f86d081884c"])

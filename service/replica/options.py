@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
 
+from tribunal.core.calls import Described
 from tribunal.core.text import parse_json, suggest_name
 from tribunal.core.times import seconds_of
 from tribunal.errors import BadInput
-from tribunal.schema import JSON, Frozen
+from tribunal.schema import JSON
 from tribunal.settings.validation import describe_validation_error
 
 # Not TRIBUNAL_SERVICE_: Kubernetes sets TRIBUNAL_SERVICE_HOST and …_PORT itself for a service called tribunal.
@@ -22,7 +23,7 @@ PREFIX = "TRIBUNAL_SERVE_"
 RETRIES = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 
 
-class ServiceOptions(Frozen):
+class ServiceOptions(Described):
     """The options of one replica; docs/service.md has them as a table."""
 
     host: str = "127.0.0.1"

@@ -17,6 +17,7 @@ from pydantic import Field
 from sqlalchemy import distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.core.calls import Described
 from tribunal.core.times import format_date, format_duration
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.tables import escape_formula
@@ -39,7 +40,7 @@ FORMATS = ("html", "markdown", "json", "csv")
 UNKNOWN = "unknown"
 
 
-class VerdictGroup(Frozen):
+class VerdictGroup(Described):
     """The verdicts of a category, of a language, or that cite a clause. None: suppressed, or not known."""
 
     name: str
@@ -74,7 +75,7 @@ class StatementCounts(Frozen):
     by_status: dict[str, int]
 
 
-class TransparencyNumbers(Frozen):
+class TransparencyNumbers(Described):
     """The numbers of a report.
 
     `by_clause`: a verdict counts in the group of each clause that it cites, and in none if it cites none.

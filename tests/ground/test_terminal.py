@@ -24,7 +24,7 @@ OBEYED = "\x1b\x9b\x07\x08\r\x7f\x85\u200b\u200e\u202e\u2066\u2028\u2029\ufeff\U
 HOSTILE = f"it[bold]:smile:{OBEYED}\ntribunal: error: forged"
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
 # Everything else prints by `tribunal.process.terminal`.
-PRINTERS = {"terminal", "screen"}
+PRINTERS = {"process.terminal", "process.screen"}
 BARE = {"print", "echo", "secho", "Console", "from_markup", "stdout", "stderr", "pprint"}
 
 

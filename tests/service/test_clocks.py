@@ -29,9 +29,17 @@ from tribunal.store.tables import METADATA
 ROOT = Path(__file__).parents[2]
 POSTS = 24
 # In which rows are dated, or compared with the time.
-ROOMS = ("service", "tribunal/runner", "tribunal/docket", "tribunal/review", "tribunal/explanations", "tribunal/store")
-# What dates no row: a run that waits for a server, a page's own date, an exam of a model that is in no table, and a migration that was released.
-OTHERS = {"outage.py", "transparency.py", "statements.py", "author_letter.py", "model_exam.py", "0001_the_first_tables.py"}
+ROOMS = ["service", *(f"tribunal/{room}" for room in ("runner", "docket", "review", "explanations", "store"))]
+# What dates no row: a run that waits for a server, a page's own date, an exam of a model that is in no table, and a
+# migration that was released.
+OTHERS = {
+    "outage.py",
+    "transparency.py",
+    "statements.py",
+    "author_letter.py",
+    "model_exam.py",
+    "0001_the_first_tables.py",
+}
 
 
 def test_rows_are_dated_by_the_clock_of_the_database_alone() -> None:

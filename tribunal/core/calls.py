@@ -14,11 +14,21 @@ ShownPart = Literal["text", "image", "policy"]
 class Frozen(BaseModel):
     """The base of every model here: frozen, and strict about names it doesn't know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def dump(self) -> JSON:
         """Return the plain JSON form in which state, checkpoints and records carry this."""
         return self.model_dump(mode="json")
+
+
+class Described(Frozen):
+    """The base of models whose fields are described below them, in JSON schemas too.
+
+    Pydantic reads the source for that when the class is made. So none of these is in a module that a node imports while
+    it runs: a LangGraph server refuses what blocks its loop.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class Call(Frozen):

@@ -8,10 +8,11 @@ from typing import Any, Literal
 from pydantic import Field
 from sqlalchemy import Text, case, cast, func, null, or_, select
 
+from tribunal.core.calls import Described
 from tribunal.core.times import database_now
 from tribunal.errors import BadInput
 from tribunal.prompts.policy_parts import Severity
-from tribunal.schema import JSON, Frozen
+from tribunal.schema import JSON
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
 
@@ -22,7 +23,7 @@ _SUMMARY = (
 )  # fmt: skip
 
 
-class ContentFilter(Frozen):
+class ContentFilter(Described):
     """Say which cases are wanted by their posts and by what was come to: at the desk, over HTTP and at the terminal.
 
     Ages are in hours, confidence goes from 0 to 1.

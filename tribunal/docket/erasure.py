@@ -13,6 +13,7 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.core.calls import Described
 from tribunal.core.text import parse_json
 from tribunal.core.times import database_now
 from tribunal.docket.leases import LEASE, living_owners
@@ -88,7 +89,7 @@ def batch_ended_before(moment: float) -> Any:
     return exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < moment)
 
 
-class ErasureRequest(Frozen):
+class ErasureRequest(Described):
     """Choose the cases: those of one post, one case, or all that came to rest so many seconds ago. One of the three.
 
     A row of a batch came to rest when its batch did. By age, no case is chosen that waits for a person.
@@ -278,7 +279,7 @@ def wipe_file(file: Path, *, rewrite: bool) -> bool:
     return not busy
 
 
-class RetirementRule(Frozen):
+class RetirementRule(Described):
     """Choose the cases that go: all that came to rest so many seconds ago, or the dismissed among them.
 
     A dismissed one was found not hateful, and no person has had anything to do with it. A case whose decision may still

@@ -13,10 +13,11 @@ from pydantic import Field
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.core.calls import Described
 from tribunal.core.times import database_datetime, database_now, new_id
 from tribunal.errors import BadInput
 from tribunal.explanations.deciders import DECIDED_BY, DecidedBy, find_case_decider
-from tribunal.schema import JSON, Frozen, Record
+from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group
@@ -43,7 +44,7 @@ _INSERT = deliveries.insert()
 _IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
 
 
-class AppealSummary(Frozen):
+class AppealSummary(Described):
     """What is told of an appeal. Not its words: whoever made it has them."""
 
     id: str
@@ -65,7 +66,7 @@ class AppealSummary(Frozen):
     decided: float | None = None
 
 
-class CaseMessage(Frozen):
+class CaseMessage(Described):
     """What is told of a case that ended. Of a case that is not to be kept, no words: not the caller's either."""
 
     id: str

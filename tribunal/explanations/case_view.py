@@ -13,6 +13,7 @@ from typing import Literal, cast
 
 from pydantic import Field
 
+from tribunal.core.calls import Described
 from tribunal.exhibit import Box
 from tribunal.schema import JSON, Appealed, Cue, Evidence, Frozen, Opinion, Precedent, Step, Vote
 
@@ -36,7 +37,7 @@ class ImageRegion(Frozen):
     box: Box
 
 
-class ViewedImage(Frozen):
+class ViewedImage(Described):
     """The image of a post. `source` is a data URI, or an address on the server that shows it; None: not at hand."""
 
     source: str | None
@@ -66,7 +67,7 @@ class ViewedPost(Frozen):
         return "".join(each.text for each in self.segments)
 
 
-class StepRemark(Frozen):
+class StepRemark(Described):
     """An agent's words in one step: of a cue a chip and the argument, of anything else the stance and the text."""
 
     speaker: str = ""
@@ -109,7 +110,7 @@ class SpokenTurn(Frozen):
     words: tuple[str, ...]
 
 
-class ViewedTrial(Frozen):
+class ViewedTrial(Described):
     """One run of the agents: its cues, its table, and every turn. An earlier one has the question that followed it."""
 
     title: str
@@ -132,7 +133,7 @@ class AppliedClause(Frozen):
     exceptions: str = ""
 
 
-class AppliedPolicy(Frozen):
+class AppliedPolicy(Described):
     """The part of the policy that was applied: the category's own words, and the passages that it rests on."""
 
     name: str
@@ -154,7 +155,7 @@ class RuleCategory(Frozen):
     meaning: str
 
 
-class PolicyRule(Frozen):
+class PolicyRule(Described):
     """Hold what a person who decides reads of a policy. `category` is the one in question; empty: none is."""
 
     policy: str
@@ -205,7 +206,7 @@ class CaseCost(Frozen):
     line: str
 
 
-class CaseStatus(Frozen):
+class CaseStatus(Described):
     """The status of a stored case: whether it needs review and why, and who is reviewing it.
 
     `open` says whether a person has to decide it; `appeals` lists the appeals that are open.
@@ -239,7 +240,7 @@ class ActivityEntry(Frozen):
     details: tuple[str, ...] = ()
 
 
-class _Page(Frozen):
+class _Page(Described):
     def _repr_html_(self) -> str:
         """Return the whole of it as a notebook shows it."""
         from tribunal import draw_page
@@ -289,7 +290,7 @@ class CaseView(_Page):
     """what else is known, by name"""
 
 
-class Notice(Frozen):
+class Notice(Described):
     """The facts of a restriction, beside those of the letter; the templates put them into sentences."""
 
     language: str

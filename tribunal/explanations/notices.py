@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, AnyUrl, Field, StringConstraints, ValidationError, field_validator
 
+from tribunal.core.calls import Described
 from tribunal.core.language import parse_language
 from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
@@ -220,7 +221,7 @@ class MappedFields(StatementFields):
 _TRANSLATIONS = "translations"
 
 
-class Redress(Frozen):
+class Redress(Described):
     """Hold what the author can do against a decision: where, and for how many months after they were told of it."""
 
     complaint: Short | None = None
