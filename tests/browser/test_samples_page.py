@@ -150,6 +150,7 @@ async def test_both_cases_of_a_pair(two_runs: Page) -> None:
     await listed(two_runs, "with=1&pairs=neither")
     assert await two_runs.locator("#table tbody td").nth(3).inner_text() == "neither"
     await two_runs.click("#table tbody a")
+    await two_runs.locator("#case .case").nth(1).wait_for()  # they are unpacked meanwhile
     first, second = await two_runs.locator("#case .case").all_inner_texts()
     assert "one on neither" in first
     assert "two on neither" in second
