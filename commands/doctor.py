@@ -288,7 +288,7 @@ class Advice(NamedTuple):
 
 
 class TakenExam(NamedTuple):
-    """An exam, what the server says of its slots, and what to set."""
+    """The result of an exam, the slots that the server reports, and the settings to change."""
 
     exam: Exam
     slots: ServerSlots | None
@@ -341,7 +341,7 @@ def print_exam(taken: TakenExam) -> None:
 
 
 def advise(exam: Exam, slots: ServerSlots | None, context: Context, *, own_server: bool) -> tuple[Advice, ...]:
-    """Return what to set, by what the exam and the server have shown. A provider's own servers need nothing set."""
+    """Return the settings to change, from the exam and the server's slots; none for a provider's own servers."""
     advice = list[Advice]()
     if not own_server:
         return ()

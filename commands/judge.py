@@ -40,7 +40,7 @@ def expect_stop() -> None:
 
 
 def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None, review: bool) -> Result:
-    """Run the trial of a case to its end, and return what it gives.
+    """Run the trial of a case to its end, and return its result.
 
     Args:
         work: the trial.

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what a shell completes in them."""
+"""Options that several commands share, and the shell completion of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _complete(place: str, group: Group | None = None) -> Callable[[str], list[str]]:
-    """Return a function that offers the names that begin with what is typed; nothing where they can't be read.
+    """Return a function that completes a name; it offers none if the names can't be read.
 
     Args:
         place: names, or a function that returns them, as `module:name`.

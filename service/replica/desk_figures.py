@@ -12,9 +12,9 @@ from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.core.calls import Described
 from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
 from tribunal.schema import JSON, Frozen
+from tribunal.service.replica.options import Described
 from tribunal.store.audit import readable
 from tribunal.store.tables import audit
 

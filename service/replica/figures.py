@@ -16,11 +16,11 @@ from pydantic import Field
 from sqlalchemy import Integer, and_, cast, func, literal_column, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.core.calls import Described
 from tribunal.core.times import DAY
 from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
 from tribunal.service.replica.case_queries import waits_for_review
 from tribunal.service.replica.desk_figures import DeskFigures, count_desk_work
+from tribunal.service.replica.options import Described
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, audit, cases, decisions, second_opinions
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 from pydantic import Field
 from sqlalchemy import delete, func, select
 
-from tribunal.core.calls import Described
 from tribunal.core.times import database_datetime, new_id
 from tribunal.docket.leases import owner_is_dead
 from tribunal.docket.reservations import KINDS, CaseBounds, Reservation, day_of, reserve, settle
@@ -19,7 +18,7 @@ from tribunal.models.budget import spend_from
 from tribunal.models.registry import check_models
 from tribunal.runner.prices import ModelUsage, Prices
 from tribunal.schema import JSON
-from tribunal.service.replica.options import ServiceOptions
+from tribunal.service.replica.options import Described, ServiceOptions
 from tribunal.settings.context import context_from
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys, usage

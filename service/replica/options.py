@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
+from pydantic import ConfigDict, Field, IPvAnyNetwork, ValidationError, field_validator
 
-from tribunal.core.calls import Described
+from tribunal.core.calls import Frozen
 from tribunal.core.text import parse_json, suggest_name
 from tribunal.core.times import seconds_of
 from tribunal.errors import BadInput
@@ -21,6 +21,16 @@ PREFIX = "TRIBUNAL_SERVE_"
 
 # The schedule of the Standard Webhooks specification: ten attempts within 76 hours.
 RETRIES = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
+
+
+class Described(Frozen):
+    """The base of models whose fields are described below them, in OpenAPI too.
+
+    Pydantic reads the source for that when the class is made. That takes time, and it blocks the loop of a LangGraph
+    server if a node imports the module. So only models of the service derive from this.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class ServiceOptions(Described):

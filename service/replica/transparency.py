@@ -17,7 +17,6 @@ from pydantic import Field
 from sqlalchemy import distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.core.calls import Described
 from tribunal.core.times import format_date, format_duration
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.tables import escape_formula
@@ -33,6 +32,7 @@ from tribunal.service.replica.figures import (
     measure_durations,
     select_verdict_times,
 )
+from tribunal.service.replica.options import Described
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, cases, decisions, statements
 

@@ -21,16 +21,6 @@ class Frozen(BaseModel):
         return self.model_dump(mode="json")
 
 
-class Described(Frozen):
-    """The base of models whose fields are described below them, in JSON schemas too.
-
-    Pydantic reads the source for that when the class is made. So none of these is in a module that a node imports while
-    it runs: a LangGraph server refuses what blocks its loop.
-    """
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
 class Call(Frozen):
     """One request to a chat model, its re-asks and retries included. `temperature` is None where none was sent."""
 

@@ -8,11 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 from sqlalchemy import Text, case, cast, func, null, or_, select
 
-from tribunal.core.calls import Described
 from tribunal.core.times import database_now
 from tribunal.errors import BadInput
 from tribunal.prompts.policy_parts import Severity
-from tribunal.schema import JSON
+from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
 
@@ -23,34 +22,34 @@ _SUMMARY = (
 )  # fmt: skip
 
 
-class ContentFilter(Described):
+class ContentFilter(Frozen):
     """Say which cases are wanted by their posts and by what was come to: at the desk, over HTTP and at the terminal.
 
     Ages are in hours, confidence goes from 0 to 1.
     """
 
-    category: str | None = Field(default=None, max_length=200, examples=["NotHate"])
-    """the verdict's; the models' while it waits"""
-    clause: str | None = Field(default=None, max_length=80, pattern=r"^\S+$", examples=["H1.2"])
-    """a clause that it rests on"""
-    severity: Severity | None = Field(default=None, examples=["high"])
-    """the highest of its clauses"""
-    image: Literal["with", "without"] | None = Field(default=None, examples=["with"])
-    """whether the post has an image"""
-    language: str | None = Field(default=None, max_length=80, examples=["de"])
-    """of the post, by its code"""
-    older: float | None = Field(default=None, ge=0, examples=[24])
-    """than so many hours"""
-    younger: float | None = Field(default=None, ge=0, examples=[24])
-    """than so many hours"""
-    surer: float | None = Field(default=None, ge=0, le=1, examples=[0.5])
-    """at least so confident"""
-    less_sure: float | None = Field(default=None, ge=0, le=1, examples=[0.5])
-    """at most so confident"""
-    cluster: str | None = Field(default=None, max_length=80, examples=["case-20261127-1a2b3c4d"])
-    """find the cases to review with this case's text, image and policy"""
-    text: str | None = Field(default=None, max_length=1000, examples=["tea"])
-    """words of the post"""
+    category: str | None = Field(
+        default=None, max_length=200, examples=["NotHate"], description="the verdict's; the models' while it waits"
+    )
+    clause: str | None = Field(
+        default=None, max_length=80, pattern="^\\S+$", examples=["H1.2"], description="a clause that it rests on"
+    )
+    severity: Severity | None = Field(default=None, examples=["high"], description="the highest of its clauses")
+    image: Literal["with", "without"] | None = Field(
+        default=None, examples=["with"], description="whether the post has an image"
+    )
+    language: str | None = Field(default=None, max_length=80, examples=["de"], description="of the post, by its code")
+    older: float | None = Field(default=None, ge=0, examples=[24], description="than so many hours")
+    younger: float | None = Field(default=None, ge=0, examples=[24], description="than so many hours")
+    surer: float | None = Field(default=None, ge=0, le=1, examples=[0.5], description="at least so confident")
+    less_sure: float | None = Field(default=None, ge=0, le=1, examples=[0.5], description="at most so confident")
+    cluster: str | None = Field(
+        default=None,
+        max_length=80,
+        examples=["case-20261127-1a2b3c4d"],
+        description="find the cases to review with this case's text, image and policy",
+    )
+    text: str | None = Field(default=None, max_length=1000, examples=["tea"], description="words of the post")
 
 
 class CaseFilter(ContentFilter):

@@ -13,10 +13,9 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.core.calls import Described
 from tribunal.core.text import parse_json
 from tribunal.core.times import database_now
-from tribunal.docket.leases import LEASE, living_owners
+from tribunal.docket.leases import LEASE, owner_is_silent
 from tribunal.process.database import WAIT, connect
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.settings.environment import data_folder
@@ -89,17 +88,15 @@ def batch_ended_before(moment: float) -> Any:
     return exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < moment)
 
 
-class ErasureRequest(Described):
+class ErasureRequest(Frozen):
     """Choose the cases: those of one post, one case, or all that came to rest so many seconds ago. One of the three.
 
     A row of a batch came to rest when its batch did. By age, no case is chosen that waits for a person.
     """
 
-    post: str | None = None
-    """what the post is called in its record"""
+    post: str | None = Field(default=None, description="what the post is called in its record")
     case: str | None = None
-    older_than: float | None = Field(default=None, ge=0)
-    """seconds"""
+    older_than: float | None = Field(default=None, ge=0, description="seconds")
 
 
 class ErasureResult(Frozen):
@@ -134,9 +131,7 @@ def _is_free(wanted: ErasureRequest) -> Any:
     if wanted.older_than is not None:
         at_rest = and_(at_rest, cases.c.question.is_(None))
     else:
-        cut_off = and_(
-            cases.c.status == "running", cases.c.via != "service", cases.c.owner.not_in(living_owners(LEASE))
-        )
+        cut_off = and_(cases.c.status == "running", cases.c.via != "service", owner_is_silent(cases.c.owner, LEASE))
         at_rest = or_(at_rest, cut_off)
     return and_(at_rest, ~HAS_OPEN_APPEAL)
 
@@ -279,7 +274,7 @@ def wipe_file(file: Path, *, rewrite: bool) -> bool:
     return not busy
 
 
-class RetirementRule(Described):
+class RetirementRule(Frozen):
     """Choose the cases that go: all that came to rest so many seconds ago, or the dismissed among them.
 
     A dismissed one was found not hateful, and no person has had anything to do with it. A case whose decision may still
@@ -289,8 +284,7 @@ class RetirementRule(Described):
 
     seconds: float = Field(ge=0)
     dismissed: bool = False
-    appeal_seconds: float = Field(default=0.0, ge=0)
-    """for how long a decision may be appealed"""
+    appeal_seconds: float = Field(default=0.0, ge=0, description="for how long a decision may be appealed")
 
 
 class RetiredCases(Frozen):

@@ -112,27 +112,25 @@ def without_earlier_calls(held: Held, record: Record) -> Record:
 
 
 def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:
-    """Return the condition that an owner is a replica that has been silent for too long.
+    """Return the condition that an owner is silent, and isn't this `replica`, which is alive however late it is."""
+    return and_(owner != replica, owner_is_silent(owner, takeover))
 
-    This `replica` is alive, however late its own heartbeat is; and so is everyone for a while after the clock jumped.
+
+def owner_is_silent(owner: Any, lease: float) -> Any:
+    """Return the condition that an owner's last heartbeat is more than a lease away, in seconds.
+
+    A heartbeat that is dated further ahead is from a clock that was set back since, and doesn't count: otherwise its
+    cases would be nobody's for as long as the clock was wrong. After a jump of the clock nobody is silent for a lease.
     """
-    if seconds_since_jump() < takeover:
+    if seconds_since_jump() < lease:
         return false()
-    return and_(owner != replica, owner.not_in(living_owners(takeover)))
-
-
-def living_owners(lease: float) -> Any:
-    """Return the query for the processes whose last heartbeat is less than a lease away, in seconds.
-
-    One that is dated further ahead was given by a clock that has been set back since, and counts for nothing: else its
-    cases would be nobody's for as long as the clock was wrong.
-    """
     now = database_now()
-    return select(replicas.c.id).where(replicas.c.seen > now - lease, replicas.c.seen < now + lease)
+    living = select(replicas.c.id).where(replicas.c.seen > now - lease, replicas.c.seen < now + lease)
+    return owner.not_in(living)
 
 
 def seconds_left(seen: float | None, lease: float = LEASE) -> float:
-    """Return for how long a process still counts as alive by its last heartbeat, as `living_owners`; 0: it doesn't."""
+    """Return for how long a process counts as alive by its last heartbeat, as `owner_is_silent`; 0: it is silent."""
     left = 0.0 if seen is None else seen + lease - database_now()
     return left if 0 < left < 2 * lease else 0.0
 

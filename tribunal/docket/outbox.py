@@ -13,11 +13,10 @@ from pydantic import Field
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.core.calls import Described
 from tribunal.core.times import database_datetime, database_now, new_id
 from tribunal.errors import BadInput
 from tribunal.explanations.deciders import DECIDED_BY, DecidedBy, find_case_decider
-from tribunal.schema import JSON, Record
+from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group
@@ -44,64 +43,52 @@ _INSERT = deliveries.insert()
 _IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
 
 
-class AppealSummary(Described):
+class AppealSummary(Frozen):
     """What is told of an appeal. Not its words: whoever made it has them."""
 
-    id: str
-    """the appeal's"""
+    id: str = Field(description="the appeal's")
     kind: Literal["appeal", "reopened"]
     status: Literal["waiting", "trying", "tried", "decided"]
-    appellant: str
-    """as the caller named them"""
-    created: float
-    """in seconds of the epoch"""
-    result: Literal["upheld", "reversed", "changed"] | None = None
-    """once it is decided"""
+    appellant: str = Field(description="as the caller named them")
+    created: float = Field(description="in seconds of the epoch")
+    result: Literal["upheld", "reversed", "changed"] | None = Field(default=None, description="once it is decided")
     category_before: str | None = None
     hateful_before: bool | None = None
-    clauses: tuple[str, ...] = ()
-    """the clauses of the policy that it rests on, by their ids"""
-    note: str = ""
-    """why it was decided so: a person's words, which may quote the post"""
+    clauses: tuple[str, ...] = Field(default=(), description="the clauses of the policy that it rests on, by their ids")
+    note: str = Field(default="", description="why it was decided so: a person's words, which may quote the post")
     decided: float | None = None
 
 
-class CaseMessage(Described):
+class CaseMessage(Frozen):
     """What is told of a case that ended. Of a case that is not to be kept, no words: not the caller's either."""
 
-    id: str
-    """the case's"""
-    post_id: str | None = None
-    """what the caller calls the post"""
+    id: str = Field(description="the case's")
+    post_id: str | None = Field(default=None, description="what the caller calls the post")
     graph: str
-    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = None
-    """none where it was cancelled"""
+    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(
+        default=None, description="none where it was cancelled"
+    )
     category: str | None = None
     hateful: bool | None = None
     confidence: float | None = None
     probability: float | None = None
-    uncertain: bool | None = None
-    """false once a person has decided"""
+    uncertain: bool | None = Field(default=None, description="false once a person has decided")
     decided_by: DecidedBy | None = Field(default=None, description=DECIDED_BY)
-    rehearsed: bool | None = None
-    """whether the rehearsal model took part"""
-    clauses: tuple[str, ...] = ()
-    """the clauses of the policy that the outcome rests on, by their ids"""
-    explanation: str | None = None
-    """a model's words, which may quote the post"""
+    rehearsed: bool | None = Field(default=None, description="whether the rehearsal model took part")
+    clauses: tuple[str, ...] = Field(
+        default=(), description="the clauses of the policy that the outcome rests on, by their ids"
+    )
+    explanation: str | None = Field(default=None, description="a model's words, which may quote the post")
     policy_sha: str | None = None
-    cancelled: str | None = None
-    """why it ended without an outcome"""
-    link: str
-    """where the case is shown to whoever has a key for it"""
-    record: JSON | None = None
-    """all of it, for an endpoint that was added so"""
-    appeal: AppealSummary | None = None
-    """of a case that was appealed or reopened alone"""
-    reason: str | None = None
-    """why it was escalated, in the reviewer's words, which may quote the post; why no model answered"""
-    by: str | None = None
-    """who escalated it"""
+    cancelled: str | None = Field(default=None, description="why it ended without an outcome")
+    link: str = Field(description="where the case is shown to whoever has a key for it")
+    record: JSON | None = Field(default=None, description="all of it, for an endpoint that was added so")
+    appeal: AppealSummary | None = Field(default=None, description="of a case that was appealed or reopened alone")
+    reason: str | None = Field(
+        default=None,
+        description="why it was escalated, in the reviewer's words, which may quote the post; why no model answered",
+    )
+    by: str | None = Field(default=None, description="who escalated it")
 
     def without_words(self) -> CaseMessage:
         """Return the same without what the caller, a model or a reviewer has written."""

@@ -13,7 +13,6 @@ from typing import Literal, cast
 
 from pydantic import Field
 
-from tribunal.core.calls import Described
 from tribunal.exhibit import Box
 from tribunal.schema import JSON, Appealed, Cue, Evidence, Frozen, Opinion, Precedent, Step, Vote
 
@@ -37,14 +36,12 @@ class ImageRegion(Frozen):
     box: Box
 
 
-class ViewedImage(Described):
+class ViewedImage(Frozen):
     """The image of a post. `source` is a data URI, or an address on the server that shows it; None: not at hand."""
 
     source: str | None
-    alt: str
-    """what a screen reader says in its place"""
-    absent: str = ""
-    """why it isn't at hand"""
+    alt: str = Field(description="what a screen reader says in its place")
+    absent: str = Field(default="", description="why it isn't at hand")
     width: int = 1000
     height: int = 1000
     regions: tuple[ImageRegion, ...] = ()
@@ -67,11 +64,10 @@ class ViewedPost(Frozen):
         return "".join(each.text for each in self.segments)
 
 
-class StepRemark(Described):
+class StepRemark(Frozen):
     """An agent's words in one step: of a cue a chip and the argument, of anything else the stance and the text."""
 
-    speaker: str = ""
-    """empty where the row or the column says who"""
+    speaker: str = Field(default="", description="empty where the row or the column says who")
     chip: str = ""
     kind: ChipKind = "plain"
     text: str = ""
@@ -110,13 +106,12 @@ class SpokenTurn(Frozen):
     words: tuple[str, ...]
 
 
-class ViewedTrial(Described):
+class ViewedTrial(Frozen):
     """One run of the agents: its cues, its table, and every turn. An earlier one has the question that followed it."""
 
     title: str
     question: str = ""
-    of_cues: bool = False
-    """whether it was about cues"""
+    of_cues: bool = Field(default=False, description="whether it was about cues")
     outcome: str = ""
     reasons: str = ""
     cues: tuple[ViewedCue, ...] = ()
@@ -133,19 +128,16 @@ class AppliedClause(Frozen):
     exceptions: str = ""
 
 
-class AppliedPolicy(Described):
+class AppliedPolicy(Frozen):
     """The part of the policy that was applied: the category's own words, and the passages that it rests on."""
 
     name: str
     sha: str = ""
     category: str = ""
-    sentence: str = ""
-    """what the policy says of the category"""
+    sentence: str = Field(default="", description="what the policy says of the category")
     clauses: tuple[AppliedClause, ...] = ()
-    rests_on: tuple[tuple[str, str], ...] = ()
-    """further passages: title and words"""
-    absent: str = ""
-    """why the policy's words aren't at hand"""
+    rests_on: tuple[tuple[str, str], ...] = Field(default=(), description="further passages: title and words")
+    absent: str = Field(default="", description="why the policy's words aren't at hand")
 
 
 class RuleCategory(Frozen):
@@ -155,17 +147,14 @@ class RuleCategory(Frozen):
     meaning: str
 
 
-class PolicyRule(Described):
+class PolicyRule(Frozen):
     """Hold what a person who decides reads of a policy. `category` is the one in question; empty: none is."""
 
-    policy: str
-    """its name"""
+    policy: str = Field(description="its name")
     category: str = ""
     definition: str
-    exceptions: tuple[str, ...]
-    """what is not meant by it"""
-    further: tuple[str, ...] = ()
-    """in which ways it may be said or shown"""
+    exceptions: tuple[str, ...] = Field(description="what is not meant by it")
+    further: tuple[str, ...] = Field(default=(), description="in which ways it may be said or shown")
     protected_groups: tuple[str, ...] = ()
     categories: tuple[RuleCategory, ...]
 
@@ -206,19 +195,16 @@ class CaseCost(Frozen):
     line: str
 
 
-class CaseStatus(Described):
+class CaseStatus(Frozen):
     """The status of a stored case: whether it needs review and why, and who is reviewing it.
 
     `open` says whether a person has to decide it; `appeals` lists the appeals that are open.
     """
 
     open: bool
-    line: str
-    """such as: Needs review: the model was unsure"""
-    claim: str = ""
-    """who is reviewing it, and how long the claim still holds"""
-    escalated: str = ""
-    """since when it waits for a lead"""
+    line: str = Field(description="such as: Needs review: the model was unsure")
+    claim: str = Field(default="", description="who is reviewing it, and how long the claim still holds")
+    escalated: str = Field(default="", description="since when it waits for a lead")
     appeals: tuple[str, ...] = ()
 
 
@@ -240,7 +226,7 @@ class ActivityEntry(Frozen):
     details: tuple[str, ...] = ()
 
 
-class _Page(Described):
+class _Page(Frozen):
     def _repr_html_(self) -> str:
         """Return the whole of it as a notebook shows it."""
         from tribunal import draw_page
@@ -252,23 +238,17 @@ class CaseView(_Page):
     """A case with all that is known of it. Every section that is empty is left out where it is drawn."""
 
     told_to: Literal["auditor"] = "auditor"
-    case: str | None = None
-    """the case's id, where it has one"""
-    erased: str | None = None
-    """when the words of the case were erased; None: they weren't"""
+    case: str | None = Field(default=None, description="the case's id, where it has one")
+    erased: str | None = Field(default=None, description="when the words of the case were erased; None: they weren't")
     title: str
     tone: Tone
     outcome: Literal["verdict", "refusal", "failure", "pending"]
-    first: str
-    """the decision in a line"""
-    track: str
-    """which way through the graph it took"""
+    first: str = Field(description="the decision in a line")
+    track: str = Field(description="which way through the graph it took")
     reasons: tuple[str, ...]
     rehearsed: bool
-    banners: tuple[str, ...] = ()
-    """why this may be no decision, for its head"""
-    status: CaseStatus | None = None
-    """where it stands in its store, if one was asked"""
+    banners: tuple[str, ...] = Field(default=(), description="why this may be no decision, for its head")
+    status: CaseStatus | None = Field(default=None, description="where it stands in its store, if one was asked")
     post: ViewedPost
     trial: ViewedTrial
     earlier_trials: tuple[ViewedTrial, ...] = ()
@@ -278,40 +258,29 @@ class CaseView(_Page):
     opinions: tuple[Opinion, ...] = ()
     precedents: tuple[Precedent, ...] = ()
     appeals: tuple[Appealed, ...] = ()
-    appeal_trials: tuple[ViewedTrial | None, ...] = ()
-    """the new run of each, if any"""
+    appeal_trials: tuple[ViewedTrial | None, ...] = Field(default=(), description="the new run of each, if any")
     votes: tuple[Vote, ...] = ()
     decided: tuple[DecisionStep, ...]
     cost: CaseCost
     warnings: tuple[str, ...] = ()
     notes: tuple[CaseNote, ...] = ()
     activity: tuple[ActivityEntry, ...] = ()
-    details: tuple[tuple[str, str], ...] = ()
-    """what else is known, by name"""
+    details: tuple[tuple[str, str], ...] = Field(default=(), description="what else is known, by name")
 
 
-class Notice(Described):
+class Notice(Frozen):
     """The facts of a restriction, beside those of the letter; the templates put them into sentences."""
 
-    language: str
-    """of the sentences"""
-    fields: dict[str, str]
-    """what the operator says, by the names of a statement of reasons"""
-    ends: tuple[date, ...]
-    """the days on which measures end"""
-    territory: tuple[str, ...]
-    """EU or EEA, or the names of the countries where the measure applies"""
-    attacked: tuple[str, ...]
-    """the groups that the post attacks"""
-    has_image: bool
-    """whether the post's image is at hand"""
-    category: str
-    """the category's name in the language of the sentences"""
-    exceptions: str
-    """the policy's exceptions"""
+    language: str = Field(description="of the sentences")
+    fields: dict[str, str] = Field(description="what the operator says, by the names of a statement of reasons")
+    ends: tuple[date, ...] = Field(description="the days on which measures end")
+    territory: tuple[str, ...] = Field(description="EU or EEA, or the names of the countries where the measure applies")
+    attacked: tuple[str, ...] = Field(description="the groups that the post attacks")
+    has_image: bool = Field(description="whether the post's image is at hand")
+    category: str = Field(description="the category's name in the language of the sentences")
+    exceptions: str = Field(description="the policy's exceptions")
     written_on: date
-    redress: JSON
-    """`months` for a complaint, and the addresses `complaint` and `settlement`"""
+    redress: JSON = Field(description="`months` for a complaint, and the addresses `complaint` and `settlement`")
 
 
 class AuthorLetter(_Page):
@@ -326,26 +295,17 @@ class AuthorLetter(_Page):
     language: str
     title: str
     text: str
-    post: str | None
-    """the words of the post; None where they aren't at hand"""
-    quoted: tuple[str, ...] = ()
-    """the words of the post that the decision rests on"""
-    rule: str = ""
-    """what the policy says, where it was applied"""
-    category: str | None = None
-    """under which a post was restricted, as the policy names it"""
-    clauses: tuple[str, ...] = ()
-    """the ids of the policy's clauses that were applied"""
-    measures: tuple[str, ...] = ()
-    """what was done, as the register of the EU calls it"""
-    complain_until: date | None = None
-    """the last day for a complaint, if it is sent today"""
-    notice: Notice | None = None
-    """the facts of a restriction"""
-    details: tuple[tuple[str, str], ...] = ()
-    """those of the case that its author may read"""
-    source: Literal["written", "fixed"]
-    """whether a model wrote the text, or it is made of fixed words"""
-    warnings: tuple[str, ...] = Field(default=(), exclude=True)
-    """for whoever sends it, and not for them"""
+    post: str | None = Field(description="the words of the post; None where they aren't at hand")
+    quoted: tuple[str, ...] = Field(default=(), description="the words of the post that the decision rests on")
+    rule: str = Field(default="", description="what the policy says, where it was applied")
+    category: str | None = Field(default=None, description="under which a post was restricted, as the policy names it")
+    clauses: tuple[str, ...] = Field(default=(), description="the ids of the policy's clauses that were applied")
+    measures: tuple[str, ...] = Field(default=(), description="what was done, as the register of the EU calls it")
+    complain_until: date | None = Field(default=None, description="the last day for a complaint, if it is sent today")
+    notice: Notice | None = Field(default=None, description="the facts of a restriction")
+    details: tuple[tuple[str, str], ...] = Field(default=(), description="those of the case that its author may read")
+    source: Literal["written", "fixed"] = Field(
+        description="whether a model wrote the text, or it is made of fixed words"
+    )
+    warnings: tuple[str, ...] = Field(default=(), exclude=True, description="for whoever sends it, and not for them")
     calls: tuple[JSON, ...] = Field(default=(), exclude=True, repr=False)

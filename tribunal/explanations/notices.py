@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, AnyUrl, Field, StringConstraints, ValidationError, field_validator
 
-from tribunal.core.calls import Described
 from tribunal.core.language import parse_language
 from tribunal.core.text import parse_toml
 from tribunal.errors import BadInput
@@ -221,13 +220,11 @@ class MappedFields(StatementFields):
 _TRANSLATIONS = "translations"
 
 
-class Redress(Described):
+class Redress(Frozen):
     """Hold what the author can do against a decision: where, and for how many months after they were told of it."""
 
-    complaint: Short | None = None
-    """where complaints are taken: an address of web or mail"""
-    settlement: Short | None = None
-    """the out-of-court dispute settlement body's address"""
+    complaint: Short | None = Field(default=None, description="where complaints are taken: an address of web or mail")
+    settlement: Short | None = Field(default=None, description="the out-of-court dispute settlement body's address")
     months: int = Field(default=LEAST_MONTHS, ge=LEAST_MONTHS, le=120)
 
 
