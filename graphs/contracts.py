@@ -161,10 +161,10 @@ def _hold_node(node: Callable[..., Any], contract: Contract) -> Callable[..., An
     if isinstance(node, NodeFunction) or inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(call):
 
         @functools.wraps(node)
-        async def awaited(*given: Any, **named: Any) -> Any:
+        async def call_and_check(*given: Any, **named: Any) -> Any:
             return _check_returned(name, contract, await node(*given, **named))
 
-        return NodeFunction(awaited)
+        return NodeFunction(call_and_check)
 
     @functools.wraps(node)
     def call_node(*given: Any, **named: Any) -> Any:

@@ -1,24 +1,26 @@
 """Nodes and routers made of async functions; an agent takes part in a case while it is open.
 
-Each runs with an event loop (`ainvoke`) and without one (`invoke`), and names the channel that it can't read.
+Each runs with an event loop (`ainvoke`) and without one (`invoke`), and names the channel that it can't read. LangGraph
+injects into a function what its signature names: `runtime`, `config`, `store`, `writer`, `previous`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from types import MethodType
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.graph import StateGraph
+from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
 
 from tribunal.core.calls import was_rehearsed
 from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
-from tribunal.models.stops import stop_at_head, stop_if_unanswered, stops_in_force, stops_passed_by
+from tribunal.models.saved_calls import RUNS_IN_THREADS
+from tribunal.models.stops import stop_if_unanswered, stops_in_force, stops_passed_by
 from tribunal.nodes.channels import find_wrong_channel
-from tribunal.nodes.saved_calls import RUNS_IN_THREADS
 from tribunal.nodes.state import channel_forms, log_of_fault, outcome_of
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.process.loops import run_in_background
@@ -34,6 +36,11 @@ def node(function: Part) -> Part:
     return cast("Part", NodeFunction(_name_wrong_channel(function)))
 
 
+def asking_node(function: Part) -> Part:
+    """Return an async function that asks a model as a node: the setting `stops` may name it."""
+    return cast("Part", NodeFunction(_name_wrong_channel(function), asks_a_model=True))
+
+
 def router(function: Part) -> Part:
     """Return an async function of the state as a router that runs in `invoke` and in `ainvoke` of a graph."""
     named = _name_wrong_channel(function)
@@ -46,8 +53,8 @@ def router(function: Part) -> Part:
 
 
 def agent(function: Node) -> Node:
-    """Return the node of an agent that asks a model: it takes part, and is stopped at where `stops` names it."""
-    return take_part_while_open(stop_at_head(function))
+    """Return the node of an agent that asks a model: it takes part in a case while it is open."""
+    return asking_node(_act_while_open(function))
 
 
 def take_part_while_open(function: Node) -> Node:
@@ -57,14 +64,18 @@ def take_part_while_open(function: Node) -> Node:
     budget leaves the seat silent, and the verdict says so. In a trial that can wait, one that nobody answered stops the
     graph here instead.
     """
+    return node(_act_while_open(function))
 
+
+def _act_while_open(function: Node) -> Node:
     @functools.wraps(function)
-    async def take_part(state: Any, runtime: Runtime[Context]) -> JSON:
+    async def take_part(state: Any, *more: Any, **injected: Any) -> JSON:
         if is_closed(state):
             return {}
+        runtime = get_runtime(Context)
         warnings = warn_of_overruled_settings(state, runtime)
         try:
-            update = await function(state, runtime)
+            update = await function(state, *more, **injected)
             if update.get("outcome") and (names := stops_in_force(state, runtime)):
                 warnings += stops_passed_by(names, [*state.get("warnings", ()), *update.get("warnings", ())])
             return {**update, "warnings": [*update.get("warnings", ()), *warnings]} if warnings else update
@@ -76,7 +87,7 @@ def take_part_while_open(function: Node) -> Node:
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
             return {**announce_outcome(state, outcome, runtime), **log_of_fault(fault)}
 
-    return cast("Node", node(take_part))
+    return cast("Node", take_part)
 
 
 def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
@@ -97,25 +108,26 @@ def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[...
 
 
 class NodeFunction(Runnable[Any, Any]):
-    """A node: an async function of the state, and of the runtime where it takes one.
+    """A node: an async function that LangGraph runs in `invoke` too, on the background loop of the process.
 
-    A graph without an event loop runs it on the background loop of the process. It can still be called as the function,
-    and LangGraph reads its input schema from the function's annotations.
+    It can still be called as the function. LangGraph makes a node of an async function only for `ainvoke`; this class
+    keeps two nodes that LangGraph made of the function, one for each way, so everything that LangGraph injects into a
+    node reaches the function.
     """
 
-    def __init__(self, function: Callable[..., Coroutine[Any, Any, Any]]) -> None:
-        """Take the function."""
-        functools.update_wrapper(self, function)
+    def __init__(self, function: Callable[..., Coroutine[Any, Any, Any]], *, asks_a_model: bool = False) -> None:
+        """Take the function, and whether it asks a model, so that `stops` may name it."""
+        functools.update_wrapper(self, function, updated=())  # a function that wraps another node has that one's fields
 
-        @functools.wraps(function)
+        @functools.wraps(function, updated=())
         def call(node: NodeFunction, *given: Any, **named: Any) -> Any:
             return function(*given, **named)
 
         # LangGraph reads the schema of the state, and where a `Command` may lead, off the annotations of `__call__`.
         vars(self)["__call__"] = MethodType(call, self)
         self.name = function.__name__
+        self.asks_a_model = asks_a_model or getattr(function, "asks_a_model", False)
         self._function = function
-        self._takes_runtime = "runtime" in inspect.signature(function).parameters
 
     def __call__(self, *given: Any, **named: Any) -> Coroutine[Any, Any, Any]:
         """Return the function's coroutine."""
@@ -125,7 +137,7 @@ class NodeFunction(Runnable[Any, Any]):
         """Run the function on the background loop, and return what it returns."""
         token = RUNS_IN_THREADS.set(True)
         try:
-            return run_in_background(lambda: self._begin(input))
+            return self._in_thread.invoke(input, config, **more)
         finally:
             RUNS_IN_THREADS.reset(token)
 
@@ -133,9 +145,29 @@ class NodeFunction(Runnable[Any, Any]):
         """Return what the function returns."""
         token = RUNS_IN_THREADS.set(False)
         try:
-            return await self._begin(input)
+            return await self._in_loop.ainvoke(input, config, **more)
         finally:
             RUNS_IN_THREADS.reset(token)
 
-    def _begin(self, state: Any) -> Coroutine[Any, Any, Any]:
-        return self._function(state, get_runtime(Context)) if self._takes_runtime else self._function(state)
+    @functools.cached_property
+    def _in_loop(self) -> Runnable[Any, Any]:
+        return _as_langgraph_node(self._function)
+
+    @functools.cached_property
+    def _in_thread(self) -> Runnable[Any, Any]:
+        @functools.wraps(self._function)
+        def run(*given: Any, **named: Any) -> Any:
+            return run_in_background(lambda: self._function(*given, **named))
+
+        return _as_langgraph_node(run)
+
+
+class _NoState(TypedDict):
+    """The state of a builder that runs nothing."""
+
+
+def _as_langgraph_node(function: Callable[..., Any]) -> Runnable[Any, Any]:
+    """Return the runnable that LangGraph makes of a function: it injects what the signature names."""
+    builder = StateGraph(_NoState)
+    builder.add_node("node", function, input_schema=_NoState)
+    return cast("Runnable[Any, Any]", builder.nodes["node"].runnable)

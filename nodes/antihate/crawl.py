@@ -12,18 +12,19 @@ import asyncio
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.runtime import Runtime
 
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer
 from tribunal.models.budget import LAST_WORD, Budget
+from tribunal.models.saved_calls import gather_calls, save_call, save_result
+from tribunal.models.stops import stops_in_force
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
-from tribunal.nodes.saved_calls import save_call, save_result
 from tribunal.nodes.state import ResearchState, post_of
 from tribunal.process.loops import PerLoop
 from tribunal.prompts.marks import quote
@@ -138,7 +139,7 @@ class _PageReading:
     query: str  # that found it; empty if the model named the page itself
     parts: list[Window]
     windows: list[Window]  # the parts that are read
-    answers: list[Awaitable[Answer[Any]]] = field(default_factory=list)  # one a window
+    answers: Iterable[Awaitable[Answer[Any]]] = ()  # one a window
 
 
 async def read_arrived_pages(
@@ -179,8 +180,10 @@ async def _read_pages(
             errors[url] = page
         else:
             readings[url] = await _cut_page(page, by_url[url], state, kept)
+    in_turn = bool(stops_in_force(state, runtime))
     for reading in readings.values():  # nothing is awaited in between: the calls begin in the same order each time
-        reading.answers = [_ask_about_window(reading, place, state, runtime) for place in range(len(reading.windows))]
+        answers = (_ask_about_window(reading, place, state, runtime) for place in range(len(reading.windows)))
+        reading.answers = answers if in_turn else list(answers)
 
     async def read(url: str) -> JSON:
         note: JSON = {
@@ -194,13 +197,17 @@ async def _read_pages(
         page = reading.page
         note |= {"page_id": page.id, "title": reading.title, "language": page.language, "date": page.date}
         try:
-            return {**note, **await _find_evidence(reading, state)}
+            return {**note, **await _find_evidence(reading, state, in_turn=in_turn)}
         except ModelError as fault:
             # A page that the model won't or can't read is one page less, and not the end of the case.
             said = f"{url}: could not be read: {fault}"
             return {**note, "error": said, "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
 
-    return list(await asyncio.gather(*map(read, urls)))
+    notes = await gather_calls(map(read, urls), in_turn=in_turn)
+    for each in notes:
+        if isinstance(each, BaseException):
+            raise each
+    return cast("list[JSON]", notes)
 
 
 async def _cut_page(page: StoredPage, target: JSON, state: ResearchState, kept: int) -> _PageReading:
@@ -237,13 +244,13 @@ def _ask_about_window(
     return save_call(f"passages: {key}", PASSAGES, state, runtime, ask_researcher)
 
 
-async def _find_evidence(reading: _PageReading, state: ResearchState) -> JSON:
+async def _find_evidence(reading: _PageReading, state: ResearchState, *, in_turn: bool) -> JSON:
     """Return the evidence in a page, how many quoted passages it doesn't hold, and the log."""
     from tribunal.retrievers.web.page_reader import find_passage
 
     context, page, windows = context_of(state), reading.page, reading.windows
     counter = await (await library_of_case(state)).web.counter
-    answers = await gather_answers(reading.answers)
+    answers = await gather_answers(reading.answers, in_turn=in_turn)
     found: dict[tuple[int, int], JSON] = {}
     rejected = 0
     for window, given in zip(windows, answers, strict=True):

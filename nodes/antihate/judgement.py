@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer, ask
+from tribunal.models.saved_calls import save_call
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
@@ -26,7 +27,6 @@ from tribunal.nodes.forms import (
     same_form,
     strike_unknown_clauses,
 )
-from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours

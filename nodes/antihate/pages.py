@@ -10,15 +10,15 @@ from langgraph.runtime import Runtime
 
 from tribunal.models.ask import Answer
 from tribunal.models.registry import current_registry, models_of_seat
-from tribunal.models.stops import show_question, stop_at_head
-from tribunal.nodes.agents import agent, node, router, take_part_while_open
+from tribunal.models.saved_calls import save_call
+from tribunal.models.stops import is_stopped_at, stop_before, stops_in_force
+from tribunal.nodes.agents import agent, asking_node, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.queries import warn_of_unread_pages
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs, seconds_left
 from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, same_form
-from tribunal.nodes.saved_calls import save_call
 from tribunal.nodes.state import ResearchState
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
@@ -47,7 +47,8 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
 
         return save_call(f"relevance: {key}", role, state, runtime, ask_researcher)
 
-    answers = await gather_answers(judge_hits(query, hits) for query, hits in by_query.items())
+    judged = (judge_hits(query, hits) for query, hits in by_query.items())
+    answers = await gather_answers(judged, in_turn=bool(stops_in_force(state, runtime)))
     chosen = [
         [hits[number - 1] for number in answer.value.relevant]
         for hits, answer in zip(by_query.values(), answers, strict=True)
@@ -81,17 +82,18 @@ def _number_mender(query: str, hits: int) -> Mend[RelevanceForm]:
     return mend
 
 
-@node
-@stop_at_head
+@asking_node
 async def fetch_pages(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     """Send for every chosen page at once (phase 2b); they are read as they arrive.
 
-    A stop is before they are sent for: what the researcher will read of them nobody knows yet.
+    A stop before they are sent for shows their addresses.
     """
     if is_closed(state) or not state["pending"]:
         return {}
-    await show_question(PASSAGES.seat, lambda: _pages_to_read(state))
-    return {"crawl": await crawl.start_crawl(state)}
+    warnings = []
+    if is_stopped_at(PASSAGES.seat, state, runtime):
+        warnings = [stop_before(await _pages_to_read(state), runtime)]
+    return {"crawl": await crawl.start_crawl(state), "warnings": warnings}
 
 
 async def _pages_to_read(state: ResearchState) -> JSON:
@@ -102,7 +104,7 @@ async def _pages_to_read(state: ResearchState) -> JSON:
     return {"seat": PASSAGES.seat, "role": PASSAGES.name, "model": str(model), "pages": pages}
 
 
-@take_part_while_open
+@agent
 async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     """Hand out the next page that was read, with its passages, word for word; read those that have arrived (phase 2b).
 

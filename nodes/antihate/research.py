@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -13,6 +12,8 @@ from langgraph.types import Overwrite
 from tribunal.errors import BadInput, ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.models.saved_calls import gather_calls, save_result
+from tribunal.models.stops import stops_in_force
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import ResearchState, post_of
@@ -66,16 +67,22 @@ async def ask_archived(
             raise BadInput(f"search: the archived answer to {phase} {key!r} can't be used: {error}") from error
     details = context_of(state).mode != "no-details"
     given = await ask(role, state, runtime, check=check, mend=mend, details=details, **material)
-    await library.add_reply(state["run"], phase, key, given.value.model_dump(), given.log["calls"])
+
+    async def archive_reply() -> JSON:
+        await library.add_reply(state["run"], phase, key, given.value.model_dump(), given.log["calls"])
+        return {}
+
+    # A node that stops before its next question runs again from its head: then the reply is archived already.
+    await (save_result(runtime, archive_reply) if stops_in_force(state, runtime) else archive_reply())
     return given
 
 
-async def gather_answers(calls: Iterable[Awaitable[Answer[Any]]]) -> list[Answer[Any]]:
-    """Return the answers to calls made at the same time.
+async def gather_answers(calls: Iterable[Awaitable[Answer[Any]]], *, in_turn: bool) -> list[Answer[Any]]:
+    """Return the answers to calls made at the same time, or one after the other (`gather_calls`).
 
     If some fail, the first fault is raised, with all calls made.
     """
-    results = await asyncio.gather(*calls, return_exceptions=True)
+    results = await gather_calls(calls, in_turn=in_turn)
     faults = [each for each in results if isinstance(each, BaseException)]
     if not faults:
         return cast("list[Answer[Any]]", results)

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.models.saved_calls import save_call
+from tribunal.models.stops import stops_in_force
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
@@ -20,7 +22,7 @@ from tribunal.nodes.forms import (
     mend_percent,
     strike_unknown_clauses,
 )
-from tribunal.nodes.saved_calls import poll, save_call
+from tribunal.nodes.poll import poll
 from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, transcript_of
 from tribunal.nodes.verdict import deliver, is_closed, with_confidence
 from tribunal.prompts.marks import operator_words
@@ -90,7 +92,8 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
         category, words = drawn.value.category, drawn.value.explanation
         return Vote(label=names.index(category), category=category, confidence=drawn.confidence, explanation=words)
 
-    votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category)
+    in_turn = bool(stops_in_force(state, runtime))
+    votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category, in_turn=in_turn)
     calls = [call for each in votes.drawn for call in each.log["calls"]]
     calls += [call for fault in votes.faults for call in fault.calls]
     if not votes.drawn:

@@ -14,8 +14,7 @@ from tribunal.errors import BadInput, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.budget import reserve_requests
 from tribunal.models.role import Role
-from tribunal.models.stops import stop_at_head
-from tribunal.nodes.agents import node, router
+from tribunal.nodes.agents import asking_node, node, router
 from tribunal.nodes.antihate.research import begin_research
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
 from tribunal.nodes.forms import decision_form, mend_decision, sure_form
@@ -180,8 +179,7 @@ def review_reason(state: Any, context: Context) -> str:
 TRIAGE = Role("triage", "triage", "court/triage", sure_form(decision_form), 0.0, falls_to="triage")
 
 
-@node
-@stop_at_head
+@asking_node
 async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Decide what is clear at a first look; sees the post alone.
 

@@ -27,8 +27,7 @@ from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.budget import Budget
 from tribunal.models.role import Role
-from tribunal.models.stops import stop_at_head
-from tribunal.nodes.agents import agent, node, router, take_part_while_open
+from tribunal.nodes.agents import agent, asking_node, router, take_part_while_open
 from tribunal.nodes.forms import (
     CLAIM,
     LEAST_PERCENT,
@@ -213,8 +212,7 @@ async def _ask_judge(
     return {**turn, "debate": [{**round_entry(state), field: scores}]}
 
 
-@node
-@stop_at_head
+@asking_node
 async def reflect_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
     answers = turns_at_stage(state, "answer")

@@ -17,8 +17,7 @@ from tribunal.errors import ModelError, WrongState
 from tribunal.models.ask import Answer, ask
 from tribunal.models.budget import Budget
 from tribunal.models.role import Role
-from tribunal.models.stops import stop_at_head
-from tribunal.nodes.agents import node, router, take_part_while_open
+from tribunal.nodes.agents import asking_node, node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
 from tribunal.nodes.forms import Form, Reason, cited_clauses, one_of, same_form
 from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, log_of_fault, outcome_of, write_turn
@@ -89,8 +88,7 @@ async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
     return [Send("view", {**shared, "view": view}) for view in await views_of(state)]
 
 
-@node
-@stop_at_head
+@asking_node
 async def answer_as_view(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one view; sees the post and, from round 2 on, the history."""
     name = state["view"]
@@ -98,8 +96,7 @@ async def answer_as_view(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     return await take_turn(ANSWER, f"view:{name}", "answer", state, runtime, view=ours("{}", name), history=shown)
 
 
-@node
-@stop_at_head
+@asking_node
 async def revise_answer(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one view a second time; sees the post, its first answer, and the reflection."""
     name, own = state["view"], answer_in_words(Turn.model_validate(state["own"]))

@@ -23,11 +23,13 @@ from tribunal.errors import BudgetSpent
 from tribunal.models.ask import Answer, ask
 from tribunal.models.budget import DrawBudget
 from tribunal.models.role import Role
-from tribunal.nodes.agents import agent, node
+from tribunal.models.saved_calls import save_call
+from tribunal.models.stops import stops_in_force
+from tribunal.nodes.agents import agent, asking_node, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.forms import DecisionForm, category_field, cited_clauses, citing_form, mend_decision, text_bounds
 from tribunal.nodes.mv_debate.views import YES, answer_form
-from tribunal.nodes.saved_calls import poll, save_call
+from tribunal.nodes.poll import poll
 from tribunal.nodes.state import CaseRuntime, Views, write_turn
 from tribunal.nodes.verdict import deliver, vote_confidence, with_confidence
 from tribunal.prompts.marks import operator_words
@@ -105,13 +107,10 @@ async def _classify(state: Views, runtime: CaseRuntime) -> JSON:
     return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, **how)}
 
 
-@node
+@asking_node
 async def classify_post(state: Views, runtime: CaseRuntime) -> JSON:
     """Decide in one call; sees the post alone. A refusal or a failure has the scheme of the decision, too."""
     return {"scheme": decision_scheme(context_of(state)), **await _classify(state, runtime)}
-
-
-vars(classify_post)["asks_a_model"] = True  # as the agent that it calls
 
 
 @node
@@ -136,7 +135,8 @@ async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
 
         return await budget.pay(number, ask_and_pay)
 
-    result = await poll(context.draws, draw_vote, lambda made: made.category)
+    in_turn = bool(stops_in_force(state, runtime))
+    result = await poll(context.draws, draw_vote, lambda made: made.category, in_turn=in_turn)
     lost = [fault for fault in result.faults if not isinstance(fault, BudgetSpent)]
     if result.winner is None:
         lost[0].calls = budget.calls

@@ -14,8 +14,7 @@ from langgraph.types import Send
 from tribunal.errors import WrongState
 from tribunal.models.budget import Budget, count_tokens_paid
 from tribunal.models.role import Role
-from tribunal.models.stops import stop_at_head
-from tribunal.nodes.agents import node, router, take_part_while_open
+from tribunal.nodes.agents import asking_node, router, take_part_while_open
 from tribunal.nodes.channels import says
 from tribunal.nodes.forms import MOST_CLAUSES, citing_form, mend_decision
 from tribunal.nodes.mv_debate.views import (
@@ -93,8 +92,7 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _affordable_agents(context_of(state)) + 1)]
 
 
-@node
-@stop_at_head
+@asking_node
 async def answer_as_agent(state: AgentSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one agent; sees the post, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.

@@ -19,8 +19,7 @@ from tribunal.events import PerspectiveBrief
 from tribunal.models.ask import ask
 from tribunal.models.budget import LAST_WORD, Budget
 from tribunal.models.role import Role
-from tribunal.models.stops import stop_at_head
-from tribunal.nodes.agents import node, router
+from tribunal.nodes.agents import asking_node, node, router
 from tribunal.nodes.channels import Like
 from tribunal.nodes.forms import Form, Reason, citing_form, one_of, same_form
 from tribunal.nodes.state import CaseRuntime, PanelState, SeatState, case_for_seat, log_of_fault, outcome_of, post_of
@@ -159,8 +158,7 @@ async def to_perspectives(state: PanelState) -> list[Send]:
     ]
 
 
-@node
-@stop_at_head
+@asking_node
 async def take_stance(state: PerspectiveSeat, runtime: CaseRuntime) -> JSON:
     """Take one perspective's stance, with a reason; sees its criterion, its examples, and the post."""
     if state.get("outcome") is not None:

@@ -53,7 +53,7 @@ def waiting(state: dict[str, Any]) -> Iterator[tuple[set[str], dict[str, Any]]]:
 
 def prompt_of(stop: dict[str, Any]) -> str:
     """Return every word that is shown at a stop."""
-    return json.dumps(stop["value"]["questions"], ensure_ascii=False)
+    return json.dumps(stop["value"]["question"], ensure_ascii=False)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_one_goes_back_inside_a_track_and_takes_another_way(client: Any) -
     stops = await case.begin(IMPLICIT, stops=["defend"], rounds=2)
     [(_, first)] = await case.places()
     [second] = await case.go_on(stops)
-    assert second["value"]["questions"][0]["round"] == 2
+    assert second["value"]["question"]["round"] == 2
     namespace = first["checkpoint"]["checkpoint_ns"]
     history = await client.threads.get_history(case.thread, checkpoint={"checkpoint_ns": namespace})
     assert [each["next"] for each in history][:3] == [["defend"], ["prosecute"], ["defend"]]
@@ -97,7 +97,7 @@ async def test_one_goes_back_inside_a_track_and_takes_another_way(client: Any) -
     other = {**turn, "cues": [{**turn["cues"][0], "claim": "is another claim"}]}
     await case.edit(history[2], {"transcript": [other]})
     [again] = await case.run(input=None)
-    assert again["value"]["questions"][0]["round"] == 1
+    assert again["value"]["question"]["round"] == 1
     assert "is another claim" in prompt_of(again)
     assert not await case.go_on([again], context={"stops": []})
     assert case.values["outcome"]["outcome"] == "verdict"

@@ -44,6 +44,9 @@ WAYS: dict[str, list[tuple[str, JSON]]] = {
     "symmetric_debate": [(POST, {"rounds": 2, "agents": 3})],
 }
 
+# Graphs that never ask two seats at the same time: each question is shown, then sent, in the same order.
+ONE_AT_A_TIME = ("arcade", "multiround", "baseline", "self_consistency")
+
 
 class Steps:
     """A case that is stepped through on a checkpointer: what its stops showed, and what its models were sent."""
@@ -79,8 +82,8 @@ class Steps:
     @property
     def shown(self) -> list[list[str]]:
         """Every prompt that was shown, as often as it is sent."""
-        questions = [each for stop in self.stops for each in stop["questions"] if "prompt" in each]
-        return [[part["content"] for part in each["prompt"]] for each in questions for _ in range(each.get("times", 1))]
+        questions = [stop["question"] for stop in self.stops if "prompt" in stop["question"]]
+        return [[part["content"] for part in each["prompt"]] for each in questions]
 
 
 def words_of(state: JSON) -> tuple[Any, ...]:
@@ -113,16 +116,10 @@ async def test_every_agent_is_stopped_at_shows_what_it_is_sent_and_asks_once(
             steps = Steps(builder(name))
             state = await steps.to_the_end({"text": text}, Context(**own, stops=["all"]))
             assert words_of(state) == words_of(plain)
-            # Pages are shown by their addresses, before they are sent for: their words nobody knows yet.
-            assert sorted(steps.shown) == sorted(each for each in steps.sent if not of_a_page(each))
+            assert steps.shown == steps.sent if name in ONE_AT_A_TIME else sorted(steps.shown) == sorted(steps.sent)
             reached |= {stop["stopped_before"] for stop in steps.stops}
             assert not any("came to its end without" in each for each in state["warnings"])
     assert reached == set(agents_of(name))
-
-
-def of_a_page(prompt: list[str]) -> bool:
-    """Whether it asks for the passages of a page."""
-    return "<<<page " in prompt[-1]
 
 
 async def test_a_stop_says_who_is_asked_what_and_where(picture: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +132,7 @@ async def test_a_stop_says_who_is_asked_what_and_where(picture: str, monkeypatch
         asked_so_far = [part(request) for request in server.requests]
     assert asked_so_far == ["gatekeeper", "investigation"]
     [stop] = steps.stops
-    [asked] = stop["questions"]
+    asked = stop["question"]
     assert (stop["stopped_before"], stop["inside"]) == ("defend", "deep_dive")
     assert (asked["seat"], asked["role"], asked["round"], asked["image"]) == ("defender", "defender", 1, picture)
     assert asked["model"] == "openai:seeing"
@@ -171,7 +168,7 @@ async def test_the_agent_is_shown_what_was_edited_while_it_waited() -> None:
     assert "are compared with a garden" in steps.shown[-1][-1]
     [judge] = await steps.go_on(Command(resume={again.id: None}))
     assert judge.value["stopped_before"] == "judge"
-    assert "are compared with a garden" in judge.value["questions"][0]["prompt"][-1]["content"]
+    assert "are compared with a garden" in judge.value["question"]["prompt"][-1]["content"]
     await steps.go_on(Command(resume={judge.id: "decide"}))
     assert [call["role"] for call in steps.state["calls"]].count("prosecutor.investigation") == 1
 
@@ -185,6 +182,14 @@ async def test_of_several_that_wait_one_can_go_on_alone() -> None:
     await steps.go_on(Command(resume={each.id: "go on" for each in others}))
     assert len(steps.sent) == 3
     assert steps.state["outcome"]["outcome"] == "verdict"
+
+
+async def test_a_node_of_several_questions_stops_at_each() -> None:
+    steps = Steps(builder("arcade"))
+    await steps.to_the_end({"text": EXPLICIT}, Context(stops=["judge"], judge_draws=3, trace=True))
+    judged = [prompt for prompt in steps.sent if "# Your part: the Judge" in prompt[-1]]
+    assert len(judged) > 1
+    assert steps.shown == judged
 
 
 async def test_another_part_of_a_run_may_have_other_stops() -> None:

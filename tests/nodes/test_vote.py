@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import CallFailed
-from tribunal.nodes.saved_calls import Poll, poll
+from tribunal.nodes.poll import Poll, poll
 
 
 async def drawn(answers: list[str | None]) -> tuple[list[int], Poll[str]]:

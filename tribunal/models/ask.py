@@ -8,10 +8,11 @@ cache, and what is noted of it all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
@@ -43,7 +44,9 @@ from tribunal.models.role import (
     is_unended_thinking,
     read_in_own_names,
 )
-from tribunal.models.stops import find_given_up, note_call, show_question
+from tribunal.models.saved_calls import Answer as Answer
+from tribunal.models.saved_calls import save_answer
+from tribunal.models.stops import find_given_up, is_stopped_at, note_call, stop_before
 from tribunal.models.substance import repeats_itself
 from tribunal.process.model_objects import is_opaque, models_in
 from tribunal.prompts.marks import material_text
@@ -54,20 +57,6 @@ from tribunal.schema import JSON, Post, Scheme
 from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import Context, context_of
 from tribunal.settings.names import POLICIES
-
-
-@dataclass(frozen=True)
-class Answer(Generic[Filled]):
-    """The filled-in form, and the update of the state that goes with it: `calls` and `warnings`."""
-
-    value: Filled
-    log: JSON = field(default_factory=dict)
-
-    @property
-    def confidence(self) -> float | None:
-        """Return the confidence that the form states, from 0 to 1, or None; the rehearsal model is never sure."""
-        by_rules = was_rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
-        return None if by_rules else getattr(self.value, "confidence", None)
 
 
 async def ask(
@@ -111,7 +100,6 @@ async def ask(
         Budget.from_state(context, state).check(role.seat)
     begun = recorded_prompts(state).get("sha")
     prompts = await prompts_of_case(state, context.prompts)
-    calls: list[JSON] = []
     warnings: list[str] = []
     if begun and begun != prompts.sha:
         warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
@@ -179,7 +167,37 @@ async def ask(
         for name in names
     ]
     number = material.get("round", state.get("round"))
-    await show_question(role.seat, lambda: _describe_question(models[0], registry, number))
+    ask_in_turn = partial(_ask_models_in_turn, models, registry, runtime, warnings)
+    if not is_stopped_at(role.seat, state, runtime):
+        return await ask_in_turn()
+    mark = stop_before(await _describe_question(models[0], registry, number), runtime)
+    try:
+        answer = await save_answer(form, runtime, ask_in_turn)
+    except ModelError as fault:
+        fault.warnings = [*fault.warnings, mark]
+        raise
+    return replace(answer, log={**answer.log, "warnings": [*answer.log["warnings"], mark]})
+
+
+async def _ask_models_in_turn(
+    models: Sequence[ModelCall],
+    registry: ModelRegistry,
+    runtime: Runtime[Context],
+    warnings: list[str],
+) -> Answer[Any]:
+    """Ask a seat's models, the first one first, until one answers.
+
+    Args:
+        models: the calls, one a model.
+        registry: the models of the process.
+        runtime: that of the run.
+        warnings: those so far; the calls add theirs.
+
+    Raises:
+        ModelError: that of the first model, if none answered.
+    """
+    role, context = models[0].question.role, models[0].context
+    calls: list[JSON] = []
     first: ModelError | None = None
     for call in models:
         if (given_up := find_given_up(call.model, role.seat, role.name)) is not None:
@@ -188,7 +206,7 @@ async def ask(
         runtime.stream_writer({"event": "asking", "seat": role.seat, "role": role.name, "model": str(call.model)})
         started, failed = time.perf_counter(), None
         try:
-            value: Filled = await _answer_call(call, registry)
+            value = await _answer_call(call, registry)
         except ModelError as error:
             error.seat, error.role, error.model = role.seat, role.name, str(call.model)
             failed = f"{REFUSED}{error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")

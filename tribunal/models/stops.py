@@ -1,14 +1,13 @@
-"""Where a case stops: before the agents of `stops`, and at a model that gives no answer."""
+"""Where a case stops: before the questions that `stops` names, and at a model that gives no answer."""
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -22,76 +21,35 @@ from tribunal.settings.names import ALL
 
 GO_ON = "Resume with any value. To change what is asked, edit the state first."
 _MARK = re.compile(r"^stopped before (\S+) \((.+?)\):")
-Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
 
 
-class QuestionShown(BaseException):
-    """Ends the first pass of a node at its first question. No node catches it: it is no `Exception`."""
+def is_stopped_at(seat: str, state: Mapping[str, Any], runtime: Runtime[Context]) -> bool:
+    """Return whether the node that runs stops before it asks this seat: `stops` names the node, the seat or all."""
+    names = stops_in_force(state, runtime)
+    return bool(names and can_stop(runtime) and {ALL, _current_node(), seat, kind_of(seat)} & {*names})
 
 
-@dataclass
-class _FirstPass:
-    """The first pass of a node: the names of the stops, the node, and what it would ask at the same time."""
+def stop_before(question: JSON, runtime: Runtime[Context]) -> str:
+    """Stop the graph until a person resumes it, and return the warning that notes the stop.
 
-    names: frozenset[str]
-    node: str
-    questions: list[JSON] = field(default_factory=list)
-    over: bool = False
-
-    def stops_at(self, seat: str) -> bool:
-        """Return whether the node stops before it asks this seat. Once a call was let through, it doesn't any more."""
-        if not self.names & {ALL, self.node, seat, kind_of(seat)}:
-            self.over = True
-        return not self.over
-
-
-_FIRST_PASS: ContextVar[_FirstPass | None] = ContextVar("tribunal_first_pass", default=None)
-
-
-async def show_question(seat: str, describe: Callable[[], Awaitable[JSON]]) -> None:
-    """Hand over a question in place of asking it, where the node is to be stopped at.
+    The node runs again from its head when the run goes on, so whatever it has asked before must be saved
+    (`tribunal.models.saved_calls`).
 
     Args:
-        seat: who is asked.
-        describe: makes the question as a person is shown it.
+        question: who is asked what, as a person is shown it; it has a `seat`.
+        runtime: that of the run.
 
     Raises:
-        QuestionShown: the node is to be stopped at.
+        GraphInterrupt: nobody has resumed this stop yet.
     """
-    first_pass = _FIRST_PASS.get()
-    if first_pass is not None and first_pass.stops_at(seat):
-        first_pass.questions.append(await describe())
-        raise QuestionShown
+    node, inside = _current_node(), _graphs_around(runtime)
+    request = {"stopped_before": node, **({"inside": inside} if inside else {})}
+    interrupt({**request, "question": question, "to_go_on": GO_ON})
+    return f"stopped before {node} ({kind_of(question['seat'])}): a person could change the case there"
 
 
-def stops_before(seat: str) -> bool:
-    """Return whether the node that runs is to be stopped at before it asks this seat."""
-    first_pass = _FIRST_PASS.get()
-    return first_pass is not None and first_pass.stops_at(seat)
-
-
-def stop_at_head(node: Node) -> Node:
-    """Return the node, stopped at before it asks a model, where the setting `stops` names it or its seat."""
-
-    @functools.wraps(node)
-    async def stopped(state: Any, runtime: Runtime[Context]) -> JSON:
-        names = stops_in_force(state, runtime)
-        if not names:
-            return await node(state, runtime)
-        first_pass = _FirstPass(frozenset(names), str(get_config()["metadata"]["langgraph_node"]))
-        token = _FIRST_PASS.set(first_pass)
-        try:
-            return await node(state, runtime)
-        except QuestionShown:
-            pass
-        finally:
-            _FIRST_PASS.reset(token)
-        interrupt(_request(first_pass, runtime))
-        update = await node(state, runtime)
-        return {**update, "warnings": [*update.get("warnings", ()), _mark(first_pass)]}
-
-    vars(stopped)["asks_a_model"] = True
-    return cast("Node", stopped)
+def _current_node() -> str:
+    return str(get_config()["metadata"]["langgraph_node"])
 
 
 def stops_in_force(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
@@ -126,31 +84,10 @@ def kind_of(seat: str) -> str:
     return seat.partition(":")[0]
 
 
-def _request(first_pass: _FirstPass, runtime: Runtime[Context]) -> JSON:
-    """Return what a person is shown at a stop: each question once, with the number of times that it is asked."""
-    inside = _graphs_around(runtime)
-    questions: list[JSON] = []
-    for question in first_pass.questions:
-        times = first_pass.questions.count(question)
-        if (shown := {**question, **({"times": times} if times > 1 else {})}) not in questions:
-            questions.append(shown)
-    return {
-        "stopped_before": first_pass.node,
-        **({"inside": inside} if inside else {}),
-        "questions": questions,
-        "to_go_on": GO_ON,
-    }
-
-
 def _graphs_around(runtime: Runtime[Context]) -> str:
     """Return the nodes that are graphs around the one that runs, outermost first: `web/research`."""
     place = runtime.execution_info.checkpoint_ns if runtime.execution_info else ""
     return "/".join(each.partition(":")[0] for each in place.split("|")[:-1])
-
-
-def _mark(first_pass: _FirstPass) -> str:
-    seats = ", ".join(dict.fromkeys(kind_of(each["seat"]) for each in first_pass.questions))
-    return f"stopped before {first_pass.node} ({seats}): a person could change the case there"
 
 
 _UNANSWERED = "unanswered"  # of the value by which such a stop is told from a question to a person

@@ -1,30 +1,29 @@
-"""Calls that a node makes at the same time: each is saved as soon as it is answered, and draws are counted.
+"""Calls that are saved inside a node: each answer is a LangGraph task, stored with the checkpoint.
 
-LangGraph saves what a node returns when the node ends, so a node that is cut after seven of eight calls would make all
-eight again. Here each call is a LangGraph task inside its node: the answer is saved with the checkpoint, and a run that
-goes on from that checkpoint reads it from there. A run without a thread has no checkpoints, and makes its calls
-directly. Draws that vote are made in waves, and no more of them than the count needs: of five, three first.
+LangGraph saves the update of a node when the node ends, so a node that is cut after seven of eight calls would make all
+eight again. A task is saved as soon as it ends, and a run that continues from the checkpoint reads it from there. A run
+without a thread has no checkpoints and makes its calls directly.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ValidationError
 
+from tribunal.core.calls import was_rehearsed
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
-from tribunal.models.ask import Answer
-from tribunal.models.role import Role
-from tribunal.models.stops import can_stop, stops_before
+from tribunal.models.role import Filled, Role
+from tribunal.models.stops import can_stop, stops_in_force
 from tribunal.models.substance import empty_the_fields
 from tribunal.process.loops import run_in_background
 from tribunal.prompts.policy import policy_of
@@ -33,6 +32,23 @@ from tribunal.settings.context import Context, context_of
 
 # A call that nobody answered is made again when the run goes on.
 _NOT_SAVED = (*UNANSWERED, *LOCKED_OUT)
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Filled]):
+    """The filled-in form, and the update of the state that goes with it: `calls` and `warnings`."""
+
+    value: Filled
+    log: JSON = field(default_factory=dict)
+
+    @property
+    def confidence(self) -> float | None:
+        """Return the confidence that the form states, from 0 to 1, or None; the rehearsal model is never sure."""
+        by_rules = was_rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
+        return None if by_rules else getattr(self.value, "confidence", None)
+
 
 _make: ContextVar[Callable[[], Awaitable[JSON]]] = ContextVar("call that a task makes")
 RUNS_IN_THREADS: ContextVar[bool] = ContextVar("the graph was invoked without an event loop", default=False)
@@ -104,8 +120,39 @@ def save_call(
     Raises:
         ModelError: as `make`.
     """
-    if not _can_save(runtime) or stops_before(role.seat):
+    if not _can_save(runtime) or stops_in_force(state, runtime):  # with a stop in force, `ask` saves the call itself
         return make()
+
+    async def load_form() -> type[BaseModel]:
+        return role.form(await policy_of(state, runtime), context_of(state, runtime).scheme)
+
+    return _save_answer(key, runtime, make, load_form)
+
+
+def save_answer(
+    form: type[Filled], runtime: Runtime[Context], make: Callable[[], Awaitable[Answer[Filled]]]
+) -> Awaitable[Answer[Filled]]:
+    """Return the answer that `make` gives in this form, saved as by `save_call`.
+
+    Raises:
+        ModelError: as `make`.
+    """
+    if not _can_save(runtime):
+        return make()
+
+    async def load_form() -> type[BaseModel]:
+        return form
+
+    return _save_answer("", runtime, make, load_form)
+
+
+def _save_answer(
+    key: str,
+    runtime: Runtime[Context],
+    make: Callable[[], Awaitable[Answer[Any]]],
+    load_form: Callable[[], Awaitable[type[BaseModel]]],
+) -> Awaitable[Answer[Any]]:
+    """Begin the call at once, and return its answer."""
     answers: list[Answer[Any]] = []  # empty if the call is a saved one, and so are the faults
     faults: list[ModelError] = []
 
@@ -130,13 +177,33 @@ def save_call(
             raise faults[0] if faults else _load_fault(saved["fault"])
         if answers:
             return answers[0]
-        form = role.form(await policy_of(state, runtime), context_of(state, runtime).scheme)
         try:
-            return Answer(_load_value(form, saved), saved["log"])
+            return Answer(_load_value(await load_form(), saved), saved["log"])
         except ValidationError:  # the form is another one now: the settings were edited
             return await make()
 
     return read()
+
+
+async def gather_calls(calls: Iterable[Awaitable[Result]], *, in_turn: bool) -> list[Result | BaseException]:
+    """Return the result or the exception of each call.
+
+    Args:
+        calls: what is awaited.
+        in_turn: whether to await one after the other, as in a case that is stepped through: LangGraph numbers the
+            interrupts of a node, so its questions must come in the same order each time.
+    """
+    if not in_turn:
+        return await asyncio.gather(*calls, return_exceptions=True)
+    results: list[Result | BaseException] = []
+    for call in calls:
+        try:
+            results.append(await call)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 (as `asyncio.gather`)
+            results.append(error)
+    return results
 
 
 def _load_value(form: type[BaseModel], saved: JSON) -> BaseModel:
@@ -180,62 +247,3 @@ def _load_fault(saved: JSON) -> ModelError:
         fault = CallFailed(words, kind=saved["kind"], **asked)
     fault.calls, fault.warnings = saved["calls"], saved["warnings"]
     return fault
-
-
-Drawn = TypeVar("Drawn")
-
-
-@dataclass(frozen=True)
-class Poll(Generic[Drawn]):
-    """The draws in their order, and how they voted.
-
-    `winner` is the choice that most gave, of several with as many the one that was given first, and None if nobody
-    voted; `tie` says that there were several. `faults` are those of the draws that gave nothing. `spared` is the number
-    of draws that could not have turned the vote.
-    """
-
-    drawn: tuple[Drawn, ...]
-    winner: Hashable | None
-    tie: bool
-    faults: tuple[ModelError, ...]
-    spared: int
-
-
-async def poll(most: int, draw: Callable[[int], Awaitable[Drawn]], choice: Callable[[Drawn], Hashable]) -> Poll[Drawn]:
-    """Draw until the vote can't turn, at most so many times.
-
-    Args:
-        most: how many draws there may be.
-        draw: makes the draw of this number, from 0; a `ModelError` that it raises is an abstention.
-        choice: what a draw votes for.
-    """
-    drawn: list[Drawn] = []
-    faults: list[ModelError] = []
-    asked = 0
-    while asked < most and (wave := _wave(Counter(map(choice, drawn)), most - asked)):
-        results = await asyncio.gather(*(draw(asked + each) for each in range(wave)), return_exceptions=True)
-        asked += wave
-        for result in results:
-            if isinstance(result, ModelError):
-                faults.append(result)
-            elif isinstance(result, BaseException):
-                raise result
-            else:
-                drawn.append(result)
-    counted = Counter(map(choice, drawn)).most_common()
-    return Poll(
-        drawn=tuple(drawn),
-        winner=counted[0][0] if counted else None,
-        tie=len(counted) > 1 and counted[0][1] == counted[1][1],
-        faults=tuple(faults),
-        spared=most - asked,
-    )
-
-
-def _wave(votes: Counter[Hashable], left: int) -> int:
-    """Return the fewest further draws that can settle the vote; 0 where it is settled."""
-    counts = [count for _, count in votes.most_common(2)] + [0, 0]
-    lead, second = counts[0], counts[1]
-    if lead > second + left:
-        return 0
-    return min(left, (second + left - lead) // 2 + 1)
