@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from langchain_core.runnables import ensure_config
-from langchain_core.tracers import LangChainTracer
 from langgraph.graph import START, StateGraph
 from langgraph.types import Overwrite
 from pydantic import ValidationError
@@ -167,7 +165,7 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
         earlier=earlier,
         appeal=appeal,
     )
-    _label_graph_run(graph=graph, post_id=post.id, policy=policy.sha)
+    _label_run(graph=graph, post_id=post.id, policy=policy.sha)
     return {
         "image": ref if sent is state else None,
         **({"messages": Overwrite(messages_taken_in(messages, text, pictured=ref is not None))} if messages else {}),
@@ -181,18 +179,17 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
     }
 
 
-def _label_graph_run(**metadata: str | None) -> None:
-    """Add metadata to LangSmith's trace of the graph that the running node belongs to.
+def _label_run(**metadata: str | None) -> None:
+    """Add metadata to LangSmith's run of this node, if there is one.
 
-    A run that `tribunal.docket` begins has it from its start. One that a LangGraph server begins, or `graph.ainvoke`,
-    gets it here, once the post is known.
+    A run that `tribunal.docket` begins has it from its start. One that a LangGraph server or `graph.ainvoke` begins has
+    it here, once the post is known.
     """
-    callbacks: Any = ensure_config().get("callbacks")
-    for tracer in getattr(callbacks, "handlers", ()):
-        if isinstance(tracer, LangChainTracer) and (node := tracer.run_map.get(str(callbacks.parent_run_id))):
-            graph = tracer.run_map.get(str(node.parent_run_id))
-            if graph is not None:
-                graph.add_metadata({name: value for name, value in metadata.items() if value})
+    from langsmith import get_current_run_tree
+
+    run = get_current_run_tree()
+    if run is not None:
+        run.add_metadata({name: value for name, value in metadata.items() if value})
 
 
 # What an earlier case on the same thread may have left. A channel that holds nothing is left alone: each write costs.

@@ -79,6 +79,7 @@ def check_calls(server: LangSmithServer, calls: list[Any], **expected: Any) -> l
     assert sorted(run.metadata["seat"] for run in traced) == seats
     for each in traced:
         assert each["run_type"] == "llm"  # a chat model of LangChain's
+        assert each["name"].partition(", ")[0] == each.metadata["seat"]
         assert each.metadata["langgraph_node"]  # in a node that LangGraph ran
         assert each.metadata["post_id"]
         assert len(each.metadata["policy"]) == 16
@@ -110,6 +111,9 @@ def test_a_handler_hears_every_call_of_a_post() -> None:
     config: Any = {"callbacks": [listener], "tags": ["night"], "metadata": {"shift": 3}, "run_name": "my post"}
     record = tribunal.judge(POST, graph="arcade", model="rehearsal", config=config)
     assert [call["metadata"]["seat"] for call in listener.calls] == [call.seat for call in record.calls]
+    names = [call["name"] for call in listener.calls]
+    assert names[:3] == ["gatekeeper", "prosecutor, investigation", "defender, round 1"]
+    assert names[-1] == "judge"
     [root] = listener.roots
     assert (root["name"], root["tags"]) == ("my post", ["night"])
     about = {"post_id": record.post_id, "graph": "arcade", "policy": record.policy["sha"], "shift": 3}
@@ -314,7 +318,9 @@ def test_langsmith_gets_every_call_of_the_langgraph_server(traced: LangSmithServ
             state: Any = client.runs.wait(None, "arcade", input=given, context={"model": "rehearsal"})
         roots = check_calls(traced, state["calls"])
     [root] = [each for each in roots if each["name"] == "ARCADE court"]
-    check_root(root, graph="arcade", post_id=state["post"]["id"], policy=state["policy"]["sha"])
+    [receive] = [each for each in traced.runs("chain") if each["name"] == "receive"]
+    assert receive["trace_id"] == root["trace_id"]
+    check_root(receive, graph="arcade", post_id=state["post"]["id"], policy=state["policy"]["sha"])
     assert b"base64," not in b"".join(traced.bodies)
 
 

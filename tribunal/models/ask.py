@@ -131,6 +131,7 @@ async def ask(
         system = own.system
     else:
         system = standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy)
+    decides = role.final and role.falls_to == "judge_model"  # after the last round, and in none
     question = Question(
         role=role,
         form=form,
@@ -150,6 +151,7 @@ async def ask(
         check=check,
         repeat=context.repeat,
         draw=draw,
+        round=None if decides else material.get("round", state.get("round")),
     )
     question.write_task()  # what doesn't fit is said before any call
     limit = role.max_output_tokens or context.max_output_tokens
@@ -166,11 +168,10 @@ async def ask(
         )
         for name in names
     ]
-    number = material.get("round", state.get("round"))
     ask_in_turn = partial(_ask_models_in_turn, models, registry, runtime, warnings)
     if not is_stopped_at(role.seat, state, runtime):
         return await ask_in_turn()
-    mark = stop_before(await _describe_question(models[0], registry, number), runtime)
+    mark = stop_before(await _describe_question(models[0], registry), runtime)
     try:
         answer = await save_answer(form, runtime, ask_in_turn)
     except ModelError as fault:
@@ -231,7 +232,7 @@ async def _ask_models_in_turn(
     raise first
 
 
-async def _describe_question(call: ModelCall, registry: ModelRegistry, number: int | None) -> JSON:
+async def _describe_question(call: ModelCall, registry: ModelRegistry) -> JSON:
     """Return a question as a person is shown it at a stop: who is asked, and every word that would be sent."""
     call = replace(call)
     with suppress(CallFailed):  # a model that can't see the image of a post without words; the call itself will say so
@@ -243,7 +244,7 @@ async def _describe_question(call: ModelCall, registry: ModelRegistry, number: i
         "role": role.name,
         "model": str(call.model),
         "temperature": call.temperature,
-        "round": number or None,
+        "round": call.question.round or None,
         "prompt": [{"role": speakers[speaker], "content": words} for speaker, words in call.prompt_turns()],
         "image": image.ref if image and call.image else None,
     }

@@ -225,7 +225,10 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
                 one = replace_models(one, _without_streaming)
             if call.response_format == "tool_call":
                 one = bind_form(one, wanted.envelope, choose=call.chooses_tool)
-            told: RunnableConfig = {"metadata": {**(config.get("metadata") or {}), **asked}}
+            told: RunnableConfig = {
+                "run_name": question.run_name,
+                "metadata": {**(config.get("metadata") or {}), **asked},
+            }
             if call.provider.client is not None:
                 told["configurable"] = model_settings_in(config)
             sent: list[Any] = [*call.messages()]

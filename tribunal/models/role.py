@@ -112,6 +112,7 @@ class Question:
     mend: Callable[[Any, list[str]], Any] | None = None
     variables: JSON = field(default_factory=dict)
     own: OwnRequest | None = None
+    round: int | None = None
     _tasks: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def write_task(self, *, image_unseen: bool = False) -> str:
@@ -128,6 +129,14 @@ class Question:
             told = case_variables(wanted, self.post, seat, self.policy, image, self.variables, self.shared_material)
             self._tasks[image] = self.prompts.render(self.role.prompt, {**self.variables, **told})
         return self._tasks[image]
+
+    @property
+    def run_name(self) -> str:
+        """Return the name of the model's run in a trace: the seat, its task if it has several, the round, the draw."""
+        kind, _, which = self.role.seat.partition(":")
+        task = self.role.name.removeprefix(kind).removesuffix(f".{which}").strip(".")
+        parts = [self.role.seat, task, f"round {self.round}" if self.round else ""]
+        return ", ".join(filter(None, [*parts, f"draw {self.draw + 1}" if self.draw else ""]))
 
     @cached_property
     def depends_on_policy(self) -> bool:
