@@ -171,9 +171,9 @@ def export(
         from tribunal.eval.export.inspect_log import write_log
         from tribunal.eval.export.results import words_by_post
 
-        written = dict(
-            write_log(source, into, words_by_post(source.run, alone, named, source.folder)) for source in runs
-        )
+        written = dict[Path, int]()
+        for source in runs:
+            written |= write_log(source, into, words_by_post(source.run, alone, named, source.folder))
     else:
         from tribunal.eval.export.results import write_frames
 

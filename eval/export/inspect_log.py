@@ -5,11 +5,12 @@ Each result is a sample: the post, what was said, the verdict, and whether it is
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,7 +30,6 @@ from inspect_ai.log import (
     EvalStats,
     write_eval_log,
 )
-from inspect_ai.log._recorders import create_recorder_for_location
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
@@ -51,7 +51,7 @@ from tribunal.explanations.case_drawing import spoken_turn
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 
-AT_ONCE = 1_000  # samples that are held in memory; Inspect looks through all of these for each one more
+SAMPLES_PER_LOG = 1_000  # Inspect writes a log in a time that grows with the square of its samples
 
 
 class _RunSummary:
@@ -69,8 +69,8 @@ class _RunSummary:
         return every.most_common(1)[0][0] if every else "none"
 
 
-def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int]:
-    """Write a run's log. An earlier log of the same run is replaced.
+def write_log(source: ExportedRun, out: Path, words: WordsOf) -> dict[Path, int]:
+    """Write a run's log; a run of more than 1,000 samples becomes several logs. Earlier logs of the run are replaced.
 
     Args:
         source: the run.
@@ -78,7 +78,7 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int
         words: gives the words of a post that the run didn't keep.
 
     Returns:
-        The file, and how many samples it holds.
+        The number of samples in each file.
 
     Raises:
         BadInput: the run's results are broken, or the file can't be written.
@@ -95,7 +95,7 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int
     spec = _eval_spec(source, seen)
     when = re.sub(r"[^\dT+-]", "-", spec.created)
     task = re.sub(r"[^\w.+-]+", "-", spec.task, flags=re.ASCII)
-    path = out / f"{when}_{task[:80]}_{spec.task_id}.eval"
+    stem = f"{when}_{task[:80]}_{spec.task_id}"
     made = (sample_of(each, source.prices, spec.eval_id) for each in read_exported(source, words))
     # The measures that `tribunal report` gives, over verdicts, and how many results have none.
     columns = read_columns(source.folder)
@@ -120,26 +120,33 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int
             started_at=spec.created, completed_at=str(source.run.get("finished") or ""), model_usage=seen.usage
         ),
     )
+    parts = max(1, math.ceil(seen.samples / SAMPLES_PER_LOG))
+    written: dict[Path, int] = {}
     with output_folder(out), TemporaryDirectory(dir=out, prefix=".") as folder:
-        draft = Path(folder) / path.name
-        if seen.samples <= AT_ONCE:
-            write_eval_log(log.model_copy(update={"samples": list(made)}), draft)
-        else:
-            asyncio.run(_write_in_pieces(log, made, draft))
-        draft.replace(path)
-    return path, seen.samples
+        for part in range(1, parts + 1):
+            file = f"{stem}_{part}.eval" if parts > 1 else f"{stem}.eval"
+            samples = list(islice(made, SAMPLES_PER_LOG))
+            write_eval_log(_log_of_part(log, samples, part, parts), Path(folder) / file)
+            written[out / file] = len(samples)
+        for earlier in out.glob(f"{stem}*.eval"):
+            earlier.unlink()
+        for path in written:
+            (Path(folder) / path.name).replace(path)
+    return written
 
 
-async def _write_in_pieces(log: EvalLog, samples: Iterator[EvalSample], path: Path) -> None:
-    """Write a log of which only some samples are held at a time."""
-    recorder = create_recorder_for_location(str(path), str(path.parent))
-    await recorder.log_init(log.eval, str(path))
-    await recorder.log_start(log.eval, log.plan)
-    for number, sample in enumerate(samples, start=1):
-        await recorder.log_sample(log.eval, sample)
-        if number % AT_ONCE == 0:
-            await recorder.flush(log.eval)
-    await recorder.log_finish(log.eval, log.status, log.stats, log.results, None, header_only=True)
+def _log_of_part(log: EvalLog, samples: list[EvalSample], part: int, parts: int) -> EvalLog:
+    """Return the log with these samples. In each of several, the results are those of the whole run."""
+    if parts == 1:
+        return log.model_copy(update={"samples": samples})
+    of_part = f"part {part} of {parts}; the results are those of the whole run"
+    metadata = {**(log.eval.metadata or {}), "part": of_part}
+    spec = log.eval.model_copy(update={"metadata": metadata, "eval_id": _part_id(log.eval.eval_id, part)})
+    return log.model_copy(update={"eval": spec, "samples": samples})
+
+
+def _part_id(eval_id: str, part: int) -> str:
+    return hashlib.sha256(f"{eval_id}\n{part}".encode()).hexdigest()[:22]
 
 
 def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:

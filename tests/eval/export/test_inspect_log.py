@@ -86,16 +86,23 @@ def test_what_a_rehearsal_decided_says_so_in_the_log_and_in_every_sample(tmp_pat
     assert {each.input for each in log.samples} == {"good day", "good night"}
 
 
-def test_a_large_log_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tribunal.eval.export.inspect_log.AT_ONCE", 4)
+def test_a_large_run_becomes_several_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspect_ai.log import read_eval_log
+
+    monkeypatch.setattr("tribunal.eval.export.inspect_log.SAMPLES_PER_LOG", 4)
     failed = line("bad", 1, "failure", explanation="no answer came")
     run = write_run(tmp_path / "run", [*(line(f"p{n}", n % 2, 1) for n in range(10)), failed], n=12)
-    assert exported(run, "--to", "inspect").exit_code == 0
-    log = log_of(run / "export")
-    assert {each.id for each in log.samples} == {"bad", *(f"p{n}" for n in range(10))}
-    assert log.status == "cancelled"  # it isn't finished
-    assert log.results.scores[0].metrics["accuracy"].value == 0.5
-    (sample,) = [each for each in log.samples if each.id == "bad"]
+    for _ in range(2):  # the second time replaces the logs of the first
+        assert exported(run, "--to", "inspect").exit_code == 0
+    logs = [read_eval_log(str(each)) for each in sorted((run / "export").glob("*.eval"))]
+    assert [len(each.samples) for each in logs] == [4, 4, 3]
+    samples = [sample for each in logs for sample in each.samples]
+    assert sorted(each.id for each in samples) == sorted(["bad", *(f"p{n}" for n in range(10))])
+    assert {each.status for each in logs} == {"cancelled"}  # the run isn't finished
+    assert {each.results.scores[0].metrics["accuracy"].value for each in logs} == {0.5}
+    assert [each.eval.metadata["part"][:11] for each in logs] == ["part 1 of 3", "part 2 of 3", "part 3 of 3"]
+    assert len({each.eval.eval_id for each in logs}) == 3
+    (sample,) = [each for each in samples if each.id == "bad"]
     assert sample.error.message == "no answer came"
 
 
