@@ -270,13 +270,14 @@ def refuse_configurable(
 
 def _names_set_alike(given: EveryGraph | None, named: Mapping[str, Any]) -> set[str]:
     """Return the names that these settings set to the same values."""
-    if given is None or not named:
+    names = given.model_fields_set & named.keys() if given is not None else set()
+    if given is None or not names:
         return set()
     try:
-        meant = type(given)(**named)
+        meant = type(given)(**{name: named[name] for name in names})
     except BadInput:
         return set()
-    return {name for name in given.model_fields_set & named.keys() if getattr(meant, name) == getattr(given, name)}
+    return {name for name in names if getattr(meant, name) == getattr(given, name)}
 
 
 def setting_is_named(settings: Mapping[str, Any], setting: str) -> bool:
