@@ -165,7 +165,7 @@ def test_langgraph_json_names_every_graph() -> None:
     names = set()
     for name, served in named.items():
         place = served["path"]
-        assert place == (f"./service/served.py:{name}" if name in GRAPHS else f"./examples/{name}.py:graph")
+        assert place == (f"./service/server_graphs.py:{name}" if name in GRAPHS else f"./examples/{name}.py:graph")
         # What Studio shows, and what an agent is told of it as a tool.
         assert served["description"].startswith(
             "Decides whether a social-media post is hate speech, and says why. How: "

@@ -21,7 +21,7 @@ POST = {"text": "Immigrants: the weeds in our garden."}
 PLACES = {
     "served": "./court.py:served",
     "composed": "./court.py:composed",
-    "ours": "tribunal.service.served:tribunal",
+    "ours": "tribunal.service.server_graphs:tribunal",
     "forgotten": "./court.py:forgotten",  # named as it is
 }
 COURT = """

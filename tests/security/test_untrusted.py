@@ -248,6 +248,31 @@ def test_a_loaded_module_says_nothing_of_trust(way: str, monkeypatch: pytest.Mon
     assert not (tmp_path / "data" / "service.sqlite").exists()
 
 
+@pytest.mark.parametrize("way", [each for each in RUNS if each != "astream_events"])
+def test_a_run_of_langgraph_s_server_is_a_client_s(way: str, tmp_path: Path) -> None:
+    """Also where nobody said so: the run itself names its assistant."""
+    setting = {"cache": str(tmp_path / "out.sqlite")}
+    how = {"context": setting, "config": {"configurable": {"assistant_id": "a", "graph_id": "arcade"}}}
+    assert_refused(refusal(lambda: RUNS[way](graph("arcade"), how)), setting, setting["cache"])
+    assert not (tmp_path / "out.sqlite").exists()
+
+
+@pytest.mark.parametrize("run", [{}, {"configurable": {"assistant_id": "a", "graph_id": "mine"}}])
+async def test_the_settings_of_an_agent_s_tool_are_the_operator_s(run: Any, tmp_path: Path) -> None:
+    tool = tribunal.as_tool(graph="baseline", cache=str(tmp_path / "answers.sqlite"))
+
+    async def ask(state: Case) -> Case:
+        return {"question": await tool.ainvoke({"text": "Good morning."})}
+
+    made = StateGraph(Case)
+    made.add_node("ask", ask)
+    made.add_edge(START, "ask")
+    made.add_edge("ask", END)
+    done = await untrusted_input(made.compile()).ainvoke(POST, run)
+    assert '"outcome": "verdict"' in done["question"]
+    assert (tmp_path / "answers.sqlite").exists()
+
+
 def test_only_a_compiled_graph_can_be_marked() -> None:
     with pytest.raises(BadInput, match=r"run it within tribunal\.untrusted\(\)"):
         untrusted_input(builder("arcade"))
