@@ -19,7 +19,7 @@ from tribunal.nodes.intake import receive
 from tribunal.nodes.state import Case, PostInput, Ruling
 from tribunal.settings.context import Context
 
-POST = {"text": "Good morning, everybody."}
+POST: Any = {"text": "Good morning, everybody."}
 
 
 def refusal(run: Any) -> str:
@@ -87,7 +87,7 @@ def test_a_pipeline_of_one_s_own_refuses_it_but_for_what_its_own_models_may_read
 
 def test_a_model_object_may_be_chosen_by_it() -> None:
     answer = '{"category": "NotHate", "explanation": "It greets."}'
-    model = RunnableLambda(lambda messages: AIMessage(answer), name="theirs")
+    model: Any = RunnableLambda(lambda messages: AIMessage(answer), name="theirs")
     run: Any = {"configurable": {"model": "small", "max_tokens": 200}}
     done = graph("baseline").invoke(POST, run, context=Context(model=model))
     assert done["outcome"]["outcome"] == "verdict", done

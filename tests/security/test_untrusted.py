@@ -231,7 +231,7 @@ async def test_the_caller_stays_trusted_between_two_chunks(tmp_path: Path) -> No
     assert {trust.for_clients() async for _ in court.astream(POST)} == {False}
     chunks = court.astream(POST)
     await anext(chunks)
-    await chunks.aclose()  # type: ignore[attr-defined]
+    await chunks.aclose()
     assert not trust.for_clients()
     done = await graph("arcade").ainvoke(POST, context={"cache": str(tmp_path / "answers.sqlite")})
     assert done["outcome"]["outcome"] == "verdict"
