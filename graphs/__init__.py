@@ -6,13 +6,12 @@ The pieces to compose one's own from are in `tribunal.pieces`.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
@@ -20,28 +19,9 @@ from tribunal.plugins import list_known_names, load_all, module_object_of, names
 from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.systems import note_place, system_of
 
-if TYPE_CHECKING:
-    from langgraph.pregel import Pregel
+__all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "load_seats", "named_graphs"]
 
-__all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "keep_cases", "load_seats", "named_graphs"]
-
-Compiled = TypeVar("Compiled", bound="Pregel[Any, Any, Any, Any]")
-_SERVER = "langgraph_api"  # of `langgraph dev` and of the LangGraph platform
-# On the floor above, which makes a record of a state: imported on such a server, and nowhere else.
-_KEEPER = "tribunal.docket.on_a_server"
 _files: dict[str, Any] = {}
-
-
-def keep_cases(graph: Compiled) -> Compiled:
-    """Return the graph with a callback that keeps each case, on a server whose operator has set TRIBUNAL_KEEP.
-
-    A server's own checkpoints hold a thread for as long as nobody deletes it, and say nothing of policy and prompts in
-    full. The switch is the operator's, so no client can turn it. Anywhere else the graph is returned as it is. A
-    pipeline of one's own does the same: `graph = keep_cases(checked(builder).compile(name="…"))`.
-    """
-    if _SERVER in sys.modules and os.environ.get("TRIBUNAL_KEEP", "").strip() not in ("", "no"):
-        return graph.with_config(callbacks=[import_module(_KEEPER).CaseKeeper()])
-    return graph
 
 
 def draw_graph(name: str) -> str:
@@ -53,16 +33,21 @@ def draw_graph(name: str) -> str:
     return str(graph(name).get_graph(xray=1).draw_mermaid())
 
 
-def graph(name: str) -> Any:
+def graph(name: str, *, untrusted: bool = False) -> Any:
     """Return a compiled graph.
 
     Args:
         name: one of `GRAPHS`; that of an installed system (the entry points `tribunal.graphs`); a place in a module,
             `package.module:graph`; or one in a file, `pipeline.py:graph`, as `langgraph.json` names it.
+        untrusted: whether its posts and settings come from clients (`tribunal.graphs.untrusted`).
 
     Raises:
         BadInput: there is none.
     """
+    if untrusted:
+        from tribunal.graphs.untrusted import untrusted_input
+
+        return untrusted_input(graph(name))
     if name in GRAPHS:
         return import_module(f"tribunal.graphs.{name}").graph
     if _is_file(name):

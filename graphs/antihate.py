@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.graphs.research import graph as research
 from tribunal.nodes.antihate.judgement import answer_zero_shot, decide_by_evidence
 from tribunal.nodes.antihate.research import begin_research, to_research
@@ -22,4 +21,4 @@ builder.add_edge("research", "conclude")
 builder.add_edge("conclude", END)
 builder.add_edge("answer", END)
 
-graph = keep_cases(builder.compile(name="AntiHateAgent research"))
+graph = builder.compile(name="AntiHateAgent research")

@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
@@ -22,4 +21,4 @@ builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges("deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END})
 builder.add_edge("judge", END)
 
-graph = keep_cases(checked(builder).compile(name="ARCADE court"))
+graph = checked(builder).compile(name="ARCADE court")

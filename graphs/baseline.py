@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.peers.single_call import classify_post
 from tribunal.nodes.state import BaselineOutput, Views
@@ -12,4 +11,4 @@ builder.add_node("classify", classify_post)
 builder.add_edge("receive", "classify")
 builder.add_edge("classify", END)
 
-graph = keep_cases(builder.compile(name="One-call classifier"))
+graph = builder.compile(name="One-call classifier")

@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.nodes.arcade.judge import judge_debate, to_judge
 from tribunal.nodes.intake import begin_graph
@@ -15,4 +14,4 @@ builder.add_edge("receive", "deep_dive")
 builder.add_conditional_edges("deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END})
 builder.add_edge("judge", END)
 
-graph = keep_cases(builder.compile(name="ARCADE deep dive"))
+graph = builder.compile(name="ARCADE deep dive")

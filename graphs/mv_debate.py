@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.graphs.debate_round import graph as debate_round
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.scoring import summarise_debate, to_next_round
@@ -23,4 +22,4 @@ builder.add_conditional_edges(
 )
 builder.add_edge("summarise", END)
 
-graph = keep_cases(builder.compile(name="MV-Debate of views").with_config(recursion_limit=MAX_ROUNDS + 5))
+graph = builder.compile(name="MV-Debate of views").with_config(recursion_limit=MAX_ROUNDS + 5)

@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.nodes.intake import begin_graph
@@ -38,4 +37,4 @@ builder.add_edge("judge", END)
 builder.add_edge("vote", END)
 builder.add_edge("annotate", END)
 
-graph = keep_cases(builder.compile(name="PREDICT panel"))
+graph = builder.compile(name="PREDICT panel")

@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.peers.single_call import draw_votes, open_vote
 from tribunal.nodes.state import DebateOutput, Views
@@ -14,4 +13,4 @@ builder.add_edge("receive", "open")
 builder.add_edge("open", "draw")
 builder.add_edge("draw", END)
 
-graph = keep_cases(builder.compile(name="Self-consistency vote"))
+graph = builder.compile(name="Self-consistency vote")

@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.peers.symmetric_debate import answer_as_agent, open_next_round, to_agents, vote_on_answers
@@ -24,4 +23,4 @@ builder.add_conditional_edges(
 builder.add_edge("speak", "next_round")
 builder.add_edge("vote", END)
 
-graph = keep_cases(builder.compile(name="Symmetric debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6))
+graph = builder.compile(name="Symmetric debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6)

@@ -2,7 +2,6 @@
 
 from langgraph.graph import END
 
-from tribunal.graphs import keep_cases
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
@@ -74,4 +73,4 @@ builder.add_conditional_edges(
     "review", to_retrial, {"sent back, no scan": "gatekeeper", "sent back": "assign", "decided": END}
 )
 
-graph = keep_cases(checked(builder).compile(name="Hybrid court"))
+graph = checked(builder).compile(name="Hybrid court")

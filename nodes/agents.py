@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from types import MethodType
 from typing import Any, TypeVar, cast
 
@@ -25,7 +26,8 @@ from tribunal.nodes.state import channel_forms, log_of_fault, outcome_of
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.process.loops import run_in_background
 from tribunal.schema import JSON
-from tribunal.settings.context import Context, warn_of_overruled_settings
+from tribunal.settings.context import Context, current_runtime, warn_of_overruled_settings
+from tribunal.trust import untrusted
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
 Part = TypeVar("Part", bound=Callable[..., Awaitable[Any]])
@@ -137,7 +139,8 @@ class NodeFunction(Runnable[Any, Any]):
         """Run the function on the background loop, and return what it returns."""
         token = RUNS_IN_THREADS.set(True)
         try:
-            return self._in_thread.invoke(input, config, **more)
+            with _trust_of_run():
+                return self._in_thread.invoke(input, config, **more)
         finally:
             RUNS_IN_THREADS.reset(token)
 
@@ -145,7 +148,8 @@ class NodeFunction(Runnable[Any, Any]):
         """Return what the function returns."""
         token = RUNS_IN_THREADS.set(False)
         try:
-            return await self._in_loop.ainvoke(input, config, **more)
+            with _trust_of_run():
+                return await self._in_loop.ainvoke(input, config, **more)
         finally:
             RUNS_IN_THREADS.reset(token)
 
@@ -171,3 +175,12 @@ def _as_langgraph_node(function: Callable[..., Any]) -> Runnable[Any, Any]:
     builder = StateGraph(_NoState)
     builder.add_node("node", function, input_schema=_NoState)
     return cast("Runnable[Any, Any]", builder.nodes["node"].runnable)
+
+
+def _trust_of_run() -> AbstractContextManager[None]:
+    """Return a context in which a node of a run that LangGraph's server began takes all for its clients'.
+
+    The run itself says so, also where `langgraph.json` names a graph that isn't `as_served`.
+    """
+    runtime = current_runtime()
+    return untrusted() if runtime and runtime.server_info else nullcontext()

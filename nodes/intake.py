@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
+from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
 from langgraph.types import Overwrite
 from pydantic import ValidationError
@@ -25,14 +26,17 @@ from tribunal.nodes.channels import merge_messages, messages_taken_in, post_in_m
 from tribunal.nodes.state import CaseRuntime, CaseState, PostInput
 from tribunal.nodes.threshold import THRESHOLDS, parse_threshold
 from tribunal.nodes.verdict import describe_misfits
+from tribunal.process.model_objects import object_names
 from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
+from tribunal.settings.base import EveryGraph
 from tribunal.settings.contents import LINE_UPS, apply_line_up_text
 from tribunal.settings.context import (
     Context,
     context_of_run,
+    refuse_configurable,
     refuse_stops,
     refuse_unused_settings,
     settings_for_record,
@@ -108,6 +112,7 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
 async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | None = None) -> JSON:
     """Check the post and the settings, and clear what an earlier case left on this thread."""
     given = context_of_run(runtime)
+    _check_configurable(runtime.context, own_nodes=graph not in GRAPHS)
     line_up = await LINE_UPS.load(given.line_up, afresh=True) if given.line_up else None
     context, door = apply_line_up_text(given, line_up) if line_up else given, await current_registry()
     door.refresh_environment()
@@ -177,6 +182,16 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
         **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
         "warnings": Overwrite(warnings),
     }
+
+
+def _check_configurable(context: Any, *, own_nodes: bool) -> None:
+    """Refuse settings in `configurable`, unless the run is somebody else's graph, which may have names of its own."""
+    configurable = get_config().get("configurable", {})
+    is_inside_parent = "|" in configurable.get("checkpoint_ns", "")
+    if is_inside_parent or not isinstance(context, EveryGraph | None):
+        return
+    models = own_nodes or (context is not None and bool(object_names(dict(context))))
+    refuse_configurable(configurable, context, models=models)
 
 
 def _label_run(**metadata: str | None) -> None:

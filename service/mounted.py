@@ -2,14 +2,15 @@
 
 Each of our routes is handed on to the whole application of the service, with its own errors and its own log; everything
 else stays that server's. Its `/openapi.json` has our routes, too. A run on that server whose `context` has a name that
-its graph's settings don't have is refused: that server would leave the name out without a word.
+its graph's settings don't have is refused: that server would leave the name out without a word. So is a run with
+settings in `configurable`, as everywhere else.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ from tribunal.errors import BadInput
 from tribunal.plugins import install_command, missing_package
 from tribunal.settings.base import EveryGraph
 from tribunal.settings.client_settings import check_request
-from tribunal.settings.context import settings_of
-from tribunal.settings.graph_settings import SETTINGS
+from tribunal.settings.context import refuse_configurable, settings_of
+from tribunal.settings.graph_settings import GRAPHS, SETTINGS
+from tribunal.trust import distrust_input
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -45,7 +47,7 @@ class ContextCheck:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 422 if the request sets an unknown setting; otherwise hand it on."""
+        """Answer 422 if the request has an unknown or misplaced setting; otherwise hand it on."""
         if scope["type"] != "http" or scope["method"] != "POST" or not _PATH.search(scope["path"]):
             await self.app(scope, receive, send)
             return
@@ -57,19 +59,22 @@ class ContextCheck:
         async def replay() -> Message:
             return messages.pop(0) if messages else await receive()
 
-        refusal = await _find_unknown_setting(body)
+        refusal = await _find_wrong_setting(body)
         answer = self.app if refusal is None else JSONResponse({"detail": refusal}, 422)
         await answer(scope, replay, send)
 
 
-async def _find_unknown_setting(body: bytes) -> str | None:
+async def _find_wrong_setting(body: bytes) -> str | None:
     try:
         given = parse_json(body)
     except ValueError:  # the server says what is wrong with it
         return None
     for request in given if isinstance(given, list) else [given]:
-        context = request.get("context") if isinstance(request, dict) else None
-        if not context or not isinstance(context, dict):
+        if not isinstance(request, dict):
+            continue
+        context = _table_in(request, "context")
+        configurable = _table_in(_table_in(request, "config"), "configurable")
+        if not context and not configurable:
             continue
         try:
             graph, names = await _names_in_schema(str(request.get("assistant_id") or request.get("graph_id")))
@@ -77,10 +82,19 @@ async def _find_unknown_setting(body: bytes) -> str | None:
             continue
         if not names >= EveryGraph.model_fields.keys():  # not settings of ours
             continue
+        try:
+            refuse_configurable(configurable, None, models=graph not in GRAPHS)
+        except BadInput as refusal:
+            return str(refusal)
         for name in context:
             if name not in names:
                 return _explain(name, context[name], graph)
     return None
+
+
+def _table_in(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = holder.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _explain(name: str, value: Any, graph: str) -> str:
@@ -135,7 +149,11 @@ class _ServiceRoute(BaseRoute):
 
 
 def make_mounted_app() -> Starlette:
-    """Return the application that a LangGraph server takes in. Without the extra `service` it has no routes."""
+    """Return the application that a LangGraph server takes in. Without the extra `service` it has no routes.
+
+    What such a server's process is given comes from its clients: this says so.
+    """
+    distrust_input()
     if missing_package("service") is not None:
         import logging
 

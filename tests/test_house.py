@@ -164,8 +164,8 @@ def test_langgraph_json_names_every_graph() -> None:
     assert sorted(list(named)[len(GRAPHS) :]) == examples
     names = set()
     for name, served in named.items():
-        folder, place = "graphs" if name in GRAPHS else "examples", served["path"]
-        assert place == f"./{folder}/{name}.py:graph"
+        place = served["path"]
+        assert place == (f"./service/server_graphs.py:{name}" if name in GRAPHS else f"./examples/{name}.py:graph")
         # What Studio shows, and what an agent is told of it as a tool.
         assert served["description"].startswith(
             "Decides whether a social-media post is hate speech, and says why. How: "

@@ -6,7 +6,8 @@
     record.hateful, record.category, record.explanation
 
 `judge` and `ajudge` decide one post; `trial` lets you watch; `explain` and `view_case` show why; `Context` holds the
-settings; the `tribunal` command does the same from a terminal. Names are loaded when they are first used.
+settings; `untrusted` and `as_served` are for servers. The `tribunal` command does the same from a terminal. Names are
+loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from typing_extensions import Unpack
 
+    from tribunal.docket.on_a_server import as_served
     from tribunal.docket.session import as_tool
     from tribunal.errors import BadInput, TribunalError
     from tribunal.explanations.case_drawing import draw_for_notebook, draw_page
@@ -30,12 +32,13 @@ if TYPE_CHECKING:
     from tribunal.review.explain import aexplain, explain
     from tribunal.schema import Record
     from tribunal.settings.context import Context
+    from tribunal.trust import untrusted
     from tribunal.typed_names import SettingsKeywords
 
 __version__ = "0.2.0"
 __all__ = [
-    "BadInput", "Context", "Record", "TribunalError", "adecide", "aexplain", "ajudge", "as_tool", "draw_for_notebook",
-    "draw_page", "explain", "judge", "trial", "view_case",
+    "BadInput", "Context", "Record", "TribunalError", "adecide", "aexplain", "ajudge", "as_served", "as_tool",
+    "draw_for_notebook", "draw_page", "explain", "judge", "trial", "untrusted", "view_case",
 ]  # fmt: skip
 
 _HOMES = {
@@ -44,10 +47,12 @@ _HOMES = {
     "Record": "tribunal.schema",
     "TribunalError": "tribunal.errors",
     "aexplain": "tribunal.review.explain",
+    "as_served": "tribunal.docket.on_a_server",
     "as_tool": "tribunal.docket.session",
     "draw_for_notebook": "tribunal.explanations.case_drawing",
     "draw_page": "tribunal.explanations.case_drawing",
     "explain": "tribunal.review.explain",
+    "untrusted": "tribunal.trust",
     "view_case": "tribunal.explanations.view_maker",
 }
 DEFAULT_GRAPH = "tribunal"
@@ -71,6 +76,7 @@ async def ajudge(
     keep: bool | None = None,
     keep_text: bool | None = None,
     config: RunnableConfig | None = None,
+    untrusted: bool = False,
     **settings: Unpack[SettingsKeywords],
 ) -> Record:
     """Decide one post.
@@ -88,6 +94,7 @@ async def ajudge(
             with `review` alone.
         keep_text: whether its words are kept too.
         config: callbacks, tags, metadata, run_name and run_id of the run, as LangChain has them (docs/studio.md).
+        untrusted: whether the post and the settings come from a client, who may not set everything (docs/security.md).
         settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, web, perspectives, review, …
 
     Returns:
@@ -100,7 +107,7 @@ async def ajudge(
 
     options = _case_options(graph, keep, keep_text, settings)
     post: Any = {"post_id": post_id, "language": language, "earlier": earlier, "author": author}
-    return await judge_post(text, image, config=config, **post, **options)
+    return await judge_post(text, image, config=config, untrusted=untrusted, **post, **options)
 
 
 def _case_options(
@@ -182,7 +189,7 @@ async def trial(text: str | None = None, **given: Any) -> AsyncGenerator[dict[st
     """
     from tribunal.docket.session import stream_post
 
-    of_case = ("image", "post_id", "language", "earlier", "author", "config")
+    of_case = ("image", "post_id", "language", "earlier", "author", "config", "untrusted")
     post = {name: given.pop(name) for name in of_case if name in given}
     options = {name: given.pop(name) for name in ("graph", "keep", "keep_text") if name in given}
     async with aclosing(stream_post(text, **post, **_case_options(**options, settings=given))) as case:

@@ -1,5 +1,7 @@
-"""Who is trusted: whether posts and settings come from a server's clients, and what the operator allows them.
+"""Who is trusted: whether posts and settings come from clients, and what the operator allows them.
 
+By default they are the operator's, who may set everything. Whoever embeds a graph in a server says so otherwise:
+`untrusted()` around the call, `untrusted=True`, or `tribunal.as_served` for LangGraph's server (docs/security.md).
 `tribunal.settings.client_settings` has the rules for settings. The operator allows more with TRIBUNAL_ALLOW
 (docs/hours/langgraph.md).
 """
@@ -8,59 +10,75 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import Literal
 
 from tribunal.core.text import one_line
 from tribunal.errors import BadInput
 
 ALLOW = "TRIBUNAL_ALLOW"
-_PLATFORM = "langgraph_api"  # the server of `langgraph dev` and of the LangGraph platform
 
 MODEL_SETTINGS = frozenset({"model", "judge_model", "aux_model", "triage", "seats"})
 
-_serving = False
+_serving = False  # whether this whole process serves clients
+# Who gave what is being tried. Tasks, threads and the background loop that are started within see the same.
+_sender: ContextVar[Literal["operator", "client", "agent"]] = ContextVar("sender", default="operator")
 _stored: ContextVar[bool] = ContextVar("stored", default=False)
-_tool: ContextVar[bool] = ContextVar("tool", default=False)
+
+
+@contextmanager
+def untrusted() -> Iterator[None]:
+    """Treat posts and settings as a client's while this is open: everything tried within, in any task or thread.
+
+        with tribunal.untrusted():
+            state = await graph("arcade").ainvoke({"text": text}, context=request)
+
+    Nothing in a request can undo it.
+    """
+    token = _sender.set("client")
+    try:
+        yield
+    finally:
+        _sender.reset(token)
 
 
 def distrust_input() -> None:
-    """Take what this process is given from here on for clients'. Every server of ours says so when it starts."""
+    """Treat everything that this process is given from here on as a client's: for a process that only serves."""
     global _serving
     _serving = True
 
 
 def for_clients() -> bool:
-    """Return whether what this process is given comes from clients."""
-    return _serving or _PLATFORM in sys.modules
+    """Return whether the post or the settings at hand come from a client."""
+    return _serving or _sender.get() == "client"
 
 
 def for_strangers() -> bool:
-    """Return whether the post that this process has in its hands is a client's or an agent's (`for_an_agent`)."""
-    return for_clients() or _tool.get()
+    """Return whether the post at hand comes from a client or an agent (`for_an_agent`)."""
+    return _serving or _sender.get() != "operator"
 
 
 @contextmanager
 def for_an_agent() -> Iterator[None]:
-    """Take the post for an agent's while this is open: it names no file of the machine, here or on a server.
+    """Treat the post as an agent's while this is open: it names no file of the machine, here or on a server.
 
     An agent may have been talked into anything. The settings are those of whoever gave the agent its tool, so they are
     the operator's, on a server too.
     """
-    token = _tool.set(True)
+    token = _sender.set("agent")
     try:
         yield
     finally:
-        _tool.reset(token)
+        _sender.reset(token)
 
 
 def settings_come_from_clients() -> bool:
-    """Return whether the settings that this process is given come from clients."""
-    return for_clients() and not _tool.get()
+    """Return whether the settings at hand come from a client."""
+    return for_clients() and _sender.get() != "agent"
 
 
 def check_words(kind: str, name: str) -> None:

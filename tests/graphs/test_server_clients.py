@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from tests import PROJECT
+from tests.security.dangerous import assert_refused, dangerous
 
 POST = {"text": "Good morning, everybody."}
 GRAPHS = list(json.loads((PROJECT / "langgraph.json").read_text())["graphs"])
@@ -44,39 +45,11 @@ async def refusal(client: Any, graph: str, context: dict[str, Any], image: str |
     return str(done["__error__"]["message"])
 
 
-def dangerous(folder: Path) -> list[tuple[dict[str, Any], str]]:
-    """Settings that read or write a file, lead somewhere, run code or spend; each with the value that is named."""
-    path = str(folder / "log")  # it is there
-    out = f"{folder}/open/../out.sqlite"
-    return [
-        *(({name: path}, path) for name in ("policy", "prompts", "line_up", "threshold_file", "archive", "cache")),
-        ({"precedents": "ours"}, "ours"),
-        ({"cache": out}, out),
-        ({"perspectives": ["example-harm", path]}, path),
-        ({"search": f"duckduckgo,replay:{path}"}, f"replay:{path}"),
-        ({"search": "langchain:BraveSearchWrapper"}, "langchain:BraveSearchWrapper"),
-        ({"search": "tests.models.plugged:ENGINE"}, "tests.models.plugged:ENGINE"),
-        ({"searxng_url": "http://127.0.0.1:22"}, "http://127.0.0.1:22"),
-        ({"extra_body": {"openai:*": {"user": "x"}}}, "x"),
-        ({"model": "openai:gpt-4o"}, "openai:gpt-4o"),
-        ({"aux_model": "tests.models.plugged:PROVIDER:big"}, "tests.models.plugged:PROVIDER:big"),
-        ({"judge_model": "rehearsal,google:gemini-2.5-pro"}, "google:gemini-2.5-pro"),
-        ({"triage": "openai:gpt-4o"}, "openai:gpt-4o"),
-        ({"seats": {"judge": "openai:gpt-4o"}}, "openai:gpt-4o"),
-        ({"line_up": "mv-debate-paper"}, "mv-debate-paper"),
-        ({"embedding": "openai:text-embedding-ada-002"}, "openai:text-embedding-ada-002"),
-        ({"attempts": 20}, "20"),
-    ]
-
-
 async def test_no_graph_takes_a_dangerous_setting_from_a_client(client: Any, operator: Path) -> None:
     asked = [(graph, context, value) for graph in GRAPHS for context, value in dangerous(operator)]
     answers = await together(refusal(client, graph, context) for graph, context, _ in asked)
-    for (graph, context, value), said in zip(asked, answers, strict=True):
-        [name] = context
-        assert said.startswith(name), (graph, said)
-        assert f"{value!r}: a client of this server may not set this" in said
-        assert f"TRIBUNAL_ALLOW={name}" in said
+    for (_, context, value), said in zip(asked, answers, strict=True):
+        assert_refused(said, context, value)
     assert not (operator / "out.sqlite").exists()
 
 
@@ -153,3 +126,15 @@ async def test_another_part_of_a_run_can_t_be_given_what_its_beginning_could_not
     run = await client.runs.create(thread, "arcade", input=None)
     await client.runs.join(thread, run["run_id"])
     assert "may not name a file on it" in str(await client.threads.get(thread))
+
+
+async def test_settings_in_configurable_are_refused(client: Any) -> None:
+    given: Any = {"configurable": {"rounds": 2}}
+    for graph in GRAPHS:
+        with pytest.raises(httpx.HTTPStatusError, match=r'rounds: 2: .*context=\{\\"rounds\\": 2\}'):
+            await client.runs.wait(None, graph, input=POST, config=given)
+    with pytest.raises(httpx.HTTPStatusError, match="rounds: 2: "):
+        await client.assistants.create("arcade", config=given)
+    theirs: Any = {"configurable": {"thread_label": "theirs"}}
+    done = await client.runs.wait(None, "arcade", input=POST, config=theirs)
+    assert done["outcome"]["outcome"] == "verdict"

@@ -9,8 +9,20 @@ from starlette.applications import Starlette
 
 from tests import PROJECT
 from tests.service.at_desk import somebody
-from tribunal import plugins
+from tribunal import plugins, trust
 from tribunal.service import mounted
+
+
+@pytest.fixture(autouse=True)
+def another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make the application says for the whole process that it serves clients."""
+    monkeypatch.setattr(trust, "_serving", False)
+
+
+def test_its_process_serves_clients() -> None:
+    assert not trust.for_clients()
+    mounted.make_mounted_app()
+    assert trust.for_clients()
 
 
 def test_langgraph_json_names_it() -> None:

@@ -22,10 +22,10 @@ from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.nodes.intake import name_post
 from tribunal.nodes.verdict import failure_of
-from tribunal.process.model_objects import MODEL_SETTINGS, model_settings_in
+from tribunal.process.model_objects import MODEL_SETTINGS, model_settings_in, object_names
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Frozen, Record
-from tribunal.settings.context import Context, refuse_stops
+from tribunal.settings.context import Context, refuse_configurable, refuse_stops
 
 if TYPE_CHECKING:
     from tribunal.events import Listener
@@ -190,6 +190,18 @@ def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
     return cast("RunnableConfig", taken)
 
 
+def check_configurable(config: Mapping[str, Any] | None, context: Context, graph: str) -> None:
+    """Refuse settings in the `configurable` of a caller's config. That of a node of theirs is the config of its graph.
+
+    Raises:
+        BadInput: the first one, and how to give it.
+    """
+    configurable = config.get("configurable") if isinstance(config, Mapping) else None
+    if isinstance(configurable, Mapping) and not configurable.get("checkpoint_ns"):
+        models = graph not in GRAPHS or bool(object_names(dict(context)))
+        refuse_configurable(configurable, None, models=models, as_keyword=True)
+
+
 def agent_config(config: RunnableConfig) -> RunnableConfig:
     """Return what a tool's run takes of the config of the agent that calls it.
 
@@ -237,6 +249,11 @@ class UnseenCalls(BaseCallbackHandler):
     ) -> None:
         """Count the call of a model of plain text."""
         self.count += not {"seat", "role"} <= (metadata or {}).keys()
+
+
+def is_in_graph_run() -> bool:
+    """Return whether this is called within `run_graph`, whose caller keeps the case."""
+    return _counter().get() is not None
 
 
 @cache

@@ -1,8 +1,9 @@
-"""Keep the cases of a LangGraph server: what each run has come to, or waits for."""
+"""Graphs for a LangGraph server: their input is its clients', and each case is kept where the operator says so."""
 
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -10,16 +11,34 @@ from uuid import UUID
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
-from tribunal.docket.graph_run import keep_options
+from tribunal.docket.graph_run import is_in_graph_run, keep_options
 from tribunal.docket.record_rows import keep_record
 from tribunal.docket.records import check_state, make_record
 from tribunal.docket.trials import paused_state
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, graph
+from tribunal.graphs.untrusted import UntrustedGraph, untrusted_input
 from tribunal.schema import JSON
 from tribunal.settings.context import context_from
 
 _LOG = logging.getLogger("tribunal")
+
+
+def as_served(graph: Any) -> UntrustedGraph:
+    """Return a compiled graph as `langgraph.json` should name it.
+
+    Posts and settings come from the server's clients (`tribunal.untrusted`). If the operator has set TRIBUNAL_KEEP,
+    each case is kept; a client can't change that.
+
+        graph = tribunal.as_served(checked(builder).compile(name="…"))
+
+    Raises:
+        BadInput: it isn't a compiled `StateGraph`.
+    """
+    served = untrusted_input(graph)
+    if os.environ.get("TRIBUNAL_KEEP", "").strip() in ("", "no"):
+        return served
+    return served.with_config(callbacks=[CaseKeeper()])
 
 
 @dataclass
@@ -49,6 +68,8 @@ class CaseKeeper(AsyncCallbackHandler, GraphCallbackHandler):
         **more: Any,
     ) -> None:
         """Remember the graph of a run, and what its nodes begin with: a run's outputs leave out some of its state."""
+        if is_in_graph_run():  # whoever began it keeps its case
+            return
         if "langgraph_node" not in (metadata or {}):
             self._runs[run_id] = _Run(str(more.get("name")))
         elif parent_run_id in self._runs and isinstance(inputs, dict) and "context" in inputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -14,14 +14,27 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Unpack
 
-from tribunal.docket.graph_run import agent_config, caller_config, judge_unreviewed, keep_options, unkept_warning
+from tribunal import trust
+from tribunal.docket.graph_run import (
+    agent_config,
+    caller_config,
+    check_configurable,
+    judge_unreviewed,
+    keep_options,
+    unkept_warning,
+)
 from tribunal.docket.records import graph_input
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.process.loops import run_in_background
 from tribunal.schema import JSON, Record, Task
-from tribunal.settings.context import Context, context_from, refuse_unused_settings, settings_for_record
-from tribunal.trust import for_an_agent
+from tribunal.settings.context import (
+    Context,
+    check_client,
+    context_from,
+    refuse_unused_settings,
+    settings_for_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -46,6 +59,7 @@ async def judge_post(
     database: str | None = None,
     config: RunnableConfig | None = None,
     author: str | None = None,
+    untrusted: bool = False,
 ) -> Record:
     """Decide a post.
 
@@ -63,15 +77,26 @@ async def judge_post(
         database: where the case waits if a person has to decide it, unless `keep` says so; None: the one in force.
         config: the callbacks, tags and metadata of the run, as LangChain has them.
         author: the id of whoever posted it, of which a kept case has a keyed hash; nothing else is made of it.
+        untrusted: whether the post and the settings come from a client.
 
     Raises:
         BadInput: the post, a setting or the address of the database to keep it in is wrong; no model was called. A
             database that is away or damaged is a warning: nobody will be asked, or the verdict isn't kept.
     """
-    config = caller_config(config)
-    post = await graph_input(text, image, post_id, language, earlier, appeal)
-    if keep is None:
-        return await _judge(post, graph, context, listen, config, database, author)
+    with trust.untrusted() if untrusted else nullcontext():
+        check_client(context)
+        check_configurable(config, context, graph)
+        config = caller_config(config)
+        post = await graph_input(text, image, post_id, language, earlier, appeal)
+        if keep is None:
+            return await _judge(post, graph, context, listen, config, database, author)
+        return await _judge_and_keep(post, graph, context, listen, config, keep, author)
+
+
+async def _judge_and_keep(
+    post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, keep: KeepOptions,
+    author: str | None,
+) -> Record:  # fmt: skip
     from tribunal.docket.record_rows import check_database, keep_record  # SQLAlchemy, for those who keep
     from tribunal.store.table_versions import DatabaseDamaged
 
@@ -212,6 +237,7 @@ def as_tool(
     """
     graph_named(graph)  # one of your own brings seats of its own, which may be set
     context, own = context_from({**settings}), caller_config(config)
+    check_configurable(config, context, graph)
     kept = keep_options("python", review=context.review)
     refuse_unused_settings(graph, context)
 
@@ -269,7 +295,7 @@ def _outside_agent_run() -> Iterator[None]:
     """Leave the run that the agent is in: its checkpointer, its thread and its streams are the agent's own."""
     token = var_child_runnable_config.set(None)
     try:
-        with for_an_agent():
+        with trust.for_an_agent():
             yield
     finally:
         var_child_runnable_config.reset(token)

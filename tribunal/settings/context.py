@@ -18,6 +18,7 @@ from tribunal.errors import BadInput
 from tribunal.settings.base import GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.settings.client_settings import check_request
 from tribunal.settings.graph_settings import (
+    SETTINGS,
     AntihateSettings,
     MvDebateSettings,
     PredictSettings,
@@ -117,7 +118,7 @@ def context_of_run(runtime: Runtime[Context] | None) -> Context:
     given = own_context(runtime.context) if runtime else None
     if given is None:
         return _DEFAULT
-    _check_client(given)
+    check_client(given)
     return widen(given)
 
 
@@ -154,7 +155,7 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     """
     case = state.get("context")
     if case is None:
-        return context_of_run(runtime or _current_runtime())
+        return context_of_run(runtime or current_runtime())
     settings = case.get("settings") if isinstance(case, dict) else None
     if not isinstance(settings, dict):
         raise BadInput('context: holds no settings; give {"settings": {…}}, with the settings by name')
@@ -163,7 +164,7 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     context = _validate_case(json.dumps(settings, sort_keys=True), str(case.get("graph")), allowed)
     if context.searxng_url is None and "searxng" in context.search:
         # An address with a password lies in no case: it is given to each part of a run.
-        address = context_of_run(runtime or _current_runtime()).searxng_url
+        address = context_of_run(runtime or current_runtime()).searxng_url
         return context.model_copy(update={"searxng_url": address}) if "@" in (address or "") else context
     return context
 
@@ -176,7 +177,7 @@ def _validate_case(written: str, graph: str, allowed: tuple[str | None, ...] | N
     except BadInput as error:
         raise BadInput(f"context.settings: {error}") from error
     if allowed is not None:
-        _check_client(settings)
+        check_client(settings)
     refuse_unused_settings(graph, settings, can_stop=True)
     return widen(settings)
 
@@ -234,6 +235,51 @@ def refuse_stops(context: EveryGraph) -> None:
         )
 
 
+# Settings whose names LangChain's configurable models read from `configurable` too.
+_MODEL_FIELDS = frozenset({"model", "max_tokens", "timeout", "top_k", "extra_body"})
+
+
+def refuse_configurable(
+    configurable: Mapping[str, Any],
+    given: EveryGraph | None,
+    *,
+    models: bool,
+    as_keyword: bool = False,
+) -> None:
+    """Refuse settings in the `configurable` of a run's config: older graphs of LangGraph had theirs there.
+
+    Args:
+        configurable: where they are looked for.
+        given: the settings that the run was given. LangGraph's server writes those into `configurable` as well.
+        models: whether models of the caller's may read `configurable`: a model object, or a node of their own.
+        as_keyword: whether the caller gives settings as keywords, and not in `context`.
+
+    Raises:
+        BadInput: the first one, its value, and where to give it.
+    """
+    named = {name: value for name, value in configurable.items() if name in SETTINGS}
+    if models:
+        named = {name: value for name, value in named.items() if name not in _MODEL_FIELDS}
+    misplaced = [name for name in named if name not in _names_set_alike(given, named)]
+    if misplaced:
+        name = misplaced[0]
+        shown = shorten_repr(named[name])
+        instead = f"{name}={shown}" if as_keyword else f'context={{"{name}": {shown}}}'
+        raise BadInput(f'{name}: {shown}: no setting is read from config["configurable"]; give {instead}')
+
+
+def _names_set_alike(given: EveryGraph | None, named: Mapping[str, Any]) -> set[str]:
+    """Return the names that these settings set to the same values."""
+    names = given.model_fields_set & named.keys() if given is not None else set()
+    if given is None or not names:
+        return set()
+    try:
+        meant = type(given)(**{name: named[name] for name in names})
+    except BadInput:
+        return set()
+    return {name for name in names if getattr(meant, name) == getattr(given, name)}
+
+
 def setting_is_named(settings: Mapping[str, Any], setting: str) -> bool:
     """Return whether these settings set it: `tau`, or one seat of a table, as in `seats.judge`."""
     table, dot, seat = setting.partition(".")
@@ -252,13 +298,18 @@ def leave_out_settings(settings: Mapping[str, Any], left_out: Iterable[str]) -> 
     return kept
 
 
-def _check_client(given: EveryGraph) -> None:
+def check_client(given: EveryGraph) -> None:
+    """Refuse settings that a client gave and may not set.
+
+    Raises:
+        BadInput: the first one, its value, and TRIBUNAL_ALLOW.
+    """
     if settings_come_from_clients():
         check_request({name: value for name, value in given if name in given.model_fields_set})
 
 
-def _current_runtime() -> Runtime[Context] | None:
-    """Return the runtime of the run that this is called in; None outside of one."""
+def current_runtime() -> Runtime[Context] | None:
+    """Return the runtime of the run that this is called in; None outside of a run."""
     from langgraph.runtime import get_runtime
 
     try:
