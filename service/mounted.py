@@ -27,6 +27,7 @@ from tribunal.plugins import install_command, missing_package
 from tribunal.settings.base import EveryGraph
 from tribunal.settings.client_settings import check_request
 from tribunal.settings.context import settings_of
+from tribunal.settings.form import PROMPT_TEXTS, is_form_field
 from tribunal.settings.graph_settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ async def _find_unknown_setting(body: bytes) -> str | None:
             graph, names = await _names_in_schema(str(request.get("assistant_id") or request.get("graph_id")))
         except APIStatusError:  # there is no such assistant, as the server says
             continue
-        if not names >= EveryGraph.model_fields.keys():  # not settings of ours
+        if not names >= EveryGraph.model_fields.keys() - {PROMPT_TEXTS}:  # not settings of ours
             continue
         for name in context:
             if name not in names:
@@ -87,6 +88,8 @@ def _explain(name: str, value: Any, graph: str) -> str:
     try:
         if name in SETTINGS:
             check_request({name: value})
+        elif is_form_field(name, graph):
+            check_request({PROMPT_TEXTS: {name: value}})
     except BadInput as refusal:
         return str(refusal)
     return settings_of(graph).explain_unknown(name, value)
