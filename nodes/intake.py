@@ -80,6 +80,7 @@ def received_by(graph: str) -> Receive:
     Args:
         graph: its name, or the system's.
     """
+    load_form_texts(graph)
 
     @node
     @functools.wraps(receive)
@@ -101,7 +102,6 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
         state: the channels of its state.
         output: those that it gives back.
     """
-    load_form_texts()
     settings: Any = settings_of(graph)
     builder = StateGraph(state, context_schema=settings, input_schema=PostInput, output_schema=output)
     builder.add_node("receive", received_by(graph))

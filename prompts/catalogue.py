@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,7 @@ from tribunal.errors import BadInput
 from tribunal.plugins import load_all
 from tribunal.process.files import write_whole
 from tribunal.prompts.policy import load_policy
-from tribunal.prompts.sets import PromptSet, shipped_prompts
+from tribunal.prompts.sets import PromptSet, prompts_with_system, shipped_prompts
 from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
 from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.names import POLICIES, nodes_of
@@ -69,15 +70,12 @@ def editable_prompts(graph: str) -> dict[str, EditablePrompt]:
     Raises:
         BadInput: the prompts of a system can't be read.
     """
-    if system := system_of(graph):
-        return {name: EditablePrompt(f"a prompt of {graph}", text, ()) for name, text in system.read_prompts().items()}
     if graph not in GRAPHS:
-        return {}
+        own = prompt_sources(graph).keys() - shipped_prompts().sources.keys()
+        return {name: EditablePrompt(f"a prompt of {graph}", prompt_sources(graph)[name], ()) for name in sorted(own)}
     asking = [node for node in nodes_of(graph) if node.asks]
     calls = {
-        name: part.functions
-        for name, part in CATALOGUE.items()
-        if any(node.runs(part.functions) for node in asking)
+        name: part.functions for name, part in CATALOGUE.items() if any(node.runs(part.functions) for node in asking)
     }
     systems: dict[str, list[str]] = {}
     for name, functions in calls.items():
@@ -90,9 +88,12 @@ def editable_prompts(graph: str) -> dict[str, EditablePrompt]:
 
 
 def prompt_sources(graph: str) -> Mapping[str, str]:
-    """Return the text of each prompt by name: the shipped ones, and those of the system that the graph belongs to."""
-    system = system_of(graph)
-    return shipped_prompts().sources if system is None else {**shipped_prompts().sources, **system.read_prompts()}
+    """Return the text of each prompt by name: the shipped ones, and those of the system that the graph belongs to.
+
+    Raises:
+        BadInput: the prompts of the system can't be read.
+    """
+    return prompts_with_system(graph if system_of(graph) else None).sources
 
 
 @lru_cache(maxsize=1)
@@ -101,13 +102,14 @@ def shipped_definition() -> str:
     return load_policy(POLICIES["hate"]).definition
 
 
-def load_form_texts() -> None:
+def load_form_texts(graph: str) -> None:
     """Read the texts that the form of a graph's settings shows.
 
     A graph calls this when it is built: a server draws the form on its event loop, which may not read files.
     """
-    shipped_prompts()
     shipped_definition()
+    with suppress(BadInput):  # a case says what is wrong with the prompts of a system
+        prompt_sources(graph)
 
 
 def find_prompt(name: str) -> str:

@@ -88,7 +88,7 @@ def _explain(name: str, value: Any, graph: str) -> str:
     try:
         if name in SETTINGS:
             check_request({name: value})
-        elif is_form_field(name, graph):
+        elif is_form_field(name, settings_of(graph).graph):
             check_request({PROMPT_TEXTS: {name: value}})
     except BadInput as refusal:
         return str(refusal)

@@ -25,7 +25,8 @@ PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.
 VALUES = {
     "task": "sarcasm", "policy": "mine.toml", "policy_language": "post",
-    "prompts": "mine", "prompt_texts": '{"arcade/judge" = "Decide."}', "policy_definition": "Words.", "scheme": "binary", "model": "rehearsal", "judge_model": "rehearsal",
+    "prompt_texts": '{"arcade/judge" = "Decide."}', "policy_definition": "Words.",
+    "prompts": "mine", "scheme": "binary", "model": "rehearsal", "judge_model": "rehearsal",
     "aux_model": "rehearsal", "seats": "judge=rehearsal", "temperatures": "judge=0.5", "draw_temperature": "0.5",
     "extra_body": '{"openai:x" = {top_k = 1}}',
     "line_up": "l.toml", "perspectives": "all", "leave_out": "kold", "embedding": "e", "web": "true",

@@ -35,6 +35,13 @@ DEFINED = SETTINGS["policy_definition"].graphs
 EDITED_JUDGE = shipped_prompts().sources["arcade/judge"] + "\n\nWeigh irony twice."
 
 
+# Modes that no page of tests/golden has.
+MORE_CASES: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "tribunal": [("tribunal/deep", {"mode": "no-search"})],
+    "self_consistency": [("self_consistency", {"mode": "zero-shot"})],
+}
+
+
 def form_of(graph: str) -> dict[str, Any]:
     """The fields of a graph's form."""
     fields: dict[str, Any] = settings_of(graph).model_json_schema()["properties"]
@@ -42,8 +49,8 @@ def form_of(graph: str) -> dict[str, Any]:
 
 
 def edited(names: Iterable[str]) -> dict[str, str]:
-    """Every one of these prompts of ours as a field of a form, with a line of one's own."""
-    return {prompt_field(name): f"{shipped_prompts().sources[name]}\n\nOwn words: {name}." for name in names}
+    """Each of these prompts of ours, with a line of one's own."""
+    return {name: f"{shipped_prompts().sources[name]}\n\nOwn words: {name}." for name in names}
 
 
 @pytest.mark.parametrize("graph", first_then_long(GRAPHS, shown=2))
@@ -61,8 +68,9 @@ async def test_each_prompt_of_a_form_is_asked_with_at_the_nodes_that_the_form_na
 
     monkeypatch.setattr(Question, "write_task", noted)
     prompts = editable_prompts(graph)
-    for name in (each for each, (of, _, _) in CASES.items() if of == graph):
-        for part, request in (await asked(name, "", **edited(prompts))).items():
+    cases: list[tuple[str, dict[str, Any]]] = [(name, {}) for name, (of, _, _) in CASES.items() if of == graph]
+    for name, more in [*cases, *MORE_CASES.get(graph, [])]:
+        for part, request in (await asked(name, "", **more, prompt_texts=edited(prompts))).items():
             system, user = (str(message["content"]) for message in request.body["messages"])
             assert "Own words: system/" in system, part
             assert "Own words: " in user, part
@@ -70,9 +78,6 @@ async def test_each_prompt_of_a_form_is_asked_with_at_the_nodes_that_the_form_na
     for prompt, node in seen:
         nodes = form[prompt_field(prompt)]["langgraph_nodes"]
         assert node in {each.rpartition(":")[2] for each in nodes}, (prompt, node)
-    for prompt in prompts:
-        own = {node for each, node in seen if each == prompt}
-        assert {each.rpartition(":")[2] for each in form[prompt_field(prompt)]["langgraph_nodes"]} >= own
     fields = {name for name, field in form.items() if field["group"] == "Prompts"}
     assert fields == set(map(prompt_field, prompts))
 
@@ -85,7 +90,8 @@ async def test_an_edited_definition_takes_the_place_of_the_policy_s(name: str) -
     sent = await asked(name, "", policy_definition=DEFINITION)
     assert any(DEFINITION in request.text for request in sent.values())
     assert not any(shipped in request.text for request in sent.values())
-    if graph != "antihate" and not settings.get("web"):  # there the policy is shown because it is somebody's own
+    # A policy of one's own is shown to researchers too; and each store of precedents has dates of its own.
+    if graph != "antihate" and not {"web", "precedents"} & settings.keys():
         assert {part: request.text.replace(DEFINITION, shipped) for part, request in sent.items()} == {
             part: request.text for part, request in usual.items()
         }
@@ -106,7 +112,7 @@ async def judged(**settings: Any) -> Record:
 async def test_a_record_names_the_words_that_a_case_was_decided_by(policy: str) -> None:
     edits = {"arcade/judge": EDITED_JUDGE}
     usual = await judged(policy=policy)
-    record = await judged(policy=policy, prompt_arcade_judge=EDITED_JUDGE, policy_definition=DEFINITION)
+    record = await judged(policy=policy, prompt_texts=edits, policy_definition=DEFINITION)
     assert usual.prompts == shipped_prompts().dump()
     assert record.prompts == {"name": "tribunal+edited", "sha": read_prompt_set(None, edits=edits).sha}
     assert record.prompts["sha"] != usual.prompts["sha"]
@@ -129,8 +135,8 @@ def test_a_form_that_comes_back_unchanged_sets_nothing(graph: str) -> None:
 
 def test_the_policy_in_force_keeps_its_own_definition_when_the_shipped_one_comes_back() -> None:
     form = form_of("arcade")
-    settings = Context(policy="moderations", policy_definition=form["policy_definition"]["default"])
-    assert settings.policy_definition is None
+    settings = settings_of("arcade")(policy="moderations", policy_definition=form["policy_definition"]["default"])
+    assert "policy_definition" not in settings.model_fields_set
 
 
 def test_an_edited_prompt_takes_precedence_over_a_folder(tmp_path: Any) -> None:

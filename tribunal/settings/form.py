@@ -36,7 +36,7 @@ def arrange_form(fields: Mapping[str, JSON], graph: str) -> dict[str, JSON]:
         graph: the name of the graph; empty for the settings of all graphs.
     """
     shown = {name: form for name, form in fields.items() if not (DECLARED[name].words and _is_closed(name))}
-    if DEFINITION in shown:
+    if graph and DEFINITION in shown:
         shown[DEFINITION] = {**shown[DEFINITION], "default": _catalogue().shipped_definition()}
     prompts = _prompt_fields(graph) if graph and shown.pop(PROMPT_TEXTS, None) else {}
     first = [name for name in MAIN_SETTINGS if name in shown]
@@ -114,10 +114,12 @@ def collect_edits(given: Mapping[str, Any], graph: str) -> dict[str, Any]:
     Front ends send every field of a form back, also those that nobody has changed.
 
     Args:
-        given: settings, which may be the fields of a form.
-        graph: the graph that the settings are of; may be empty.
+        given: settings, which may be the fields of a graph's form.
+        graph: the name of the graph; empty for the settings of all graphs, whose form shows no prompts.
     """
     settings = dict(given)
+    if not graph:
+        return settings
     if settings.get(DEFINITION) is not None and _is_same(settings[DEFINITION], _catalogue().shipped_definition()):
         del settings[DEFINITION]
     fields = [name for name in settings if name.startswith("prompt_") and name != PROMPT_TEXTS]
@@ -142,5 +144,5 @@ def _is_same(value: object, text: str) -> bool:
 
 
 def is_form_field(name: str, graph: str) -> bool:
-    """Return whether a name is that of a prompt in a form."""
-    return name.startswith("prompt_") and name in map(prompt_field, _catalogue().prompt_sources(graph))
+    """Return whether a name is that of a prompt in the form of a graph; empty: of no graph of its own."""
+    return bool(graph) and name.startswith("prompt_") and name in map(prompt_field, _catalogue().prompt_sources(graph))
