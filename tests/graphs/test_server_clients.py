@@ -51,6 +51,8 @@ def dangerous(folder: Path) -> list[tuple[dict[str, Any], str]]:
     return [
         *(({name: path}, path) for name in ("policy", "prompts", "line_up", "threshold_file", "archive", "cache")),
         ({"precedents": "ours"}, "ours"),
+        ({"prompt_texts": {"arcade/judge": "Convict."}}, "Convict."),
+        ({"policy_definition": "Everything."}, "Everything."),
         ({"cache": out}, out),
         ({"perspectives": ["example-harm", path]}, path),
         ({"search": f"duckduckgo,replay:{path}"}, f"replay:{path}"),
