@@ -38,10 +38,9 @@ def arrange_form(fields: Mapping[str, JSON], graph: str) -> dict[str, JSON]:
     shown = {name: form for name, form in fields.items() if not (DECLARED[name].words and _is_closed(name))}
     if graph and DEFINITION in shown:
         shown[DEFINITION] = {**shown[DEFINITION], "default": _catalogue().shipped_definition()}
-    prompts: dict[str, JSON] = {}
-    if graph and PROMPT_TEXTS in shown:
+    prompts = _prompt_fields(graph) if graph and PROMPT_TEXTS in shown else {}
+    if prompts:
         del shown[PROMPT_TEXTS]
-        prompts = _prompt_fields(graph)
     first = [name for name in MAIN_SETTINGS if name in shown]
     others = [each.name for each in settings_in_order() if each.name in shown and each.name not in first]
     arranged = {name: {**shown[name], "group": MAIN_GROUP} for name in first}
