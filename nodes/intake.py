@@ -27,7 +27,8 @@ from tribunal.nodes.state import CaseRuntime, CaseState, PostInput
 from tribunal.nodes.threshold import THRESHOLDS, parse_threshold
 from tribunal.nodes.verdict import describe_misfits
 from tribunal.process.model_objects import object_names
-from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.catalogue import load_form_texts
+from tribunal.prompts.policy import policy_in_force, redefine_policy
 from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
@@ -81,6 +82,7 @@ def received_by(graph: str) -> Receive:
     Args:
         graph: its name, or the system's.
     """
+    load_form_texts(graph)
 
     @node
     @functools.wraps(receive)
@@ -124,14 +126,15 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
         raise BadInput("text: there is neither a text nor an image; give one or both")
     earlier, appeal = _checked_earlier(state, context), _checked_appeal(state, context)
     models = check_models(context, door.environment)
-    policy = await policy_in_force(context.policy)
+    from_file = await policy_in_force(context.policy)
+    policy = redefine_policy(from_file, context.policy_definition)
     if policy.task != context.task:
         raise BadInput(
             f"policy: {context.policy}: is one for the task {policy.task}, and the task is {context.task}; set both "
             "alike, or leave the policy out"
         )
     system = graph if graph and graph not in GRAPHS and system_of(graph) else None
-    prompts = await load_prompts(context.prompts, afresh=True, system=system)
+    prompts = await load_prompts(context.prompts, afresh=True, system=system, edits=context.prompt_texts)
     threshold = await _threshold_file_text(context)
     own = dict(prompts.own) or None
     texts = {"graph": graph, "line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
@@ -175,7 +178,7 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
         "image": ref if sent is state else None,
         **({"messages": Overwrite(messages_taken_in(messages, text, pictured=ref is not None))} if messages else {}),
         "post": post.dump(),
-        "context": {"settings": settings_for_record(given), "policy": policy.source, **held},
+        "context": {"settings": settings_for_record(given), "policy": from_file.source, **held},
         "policy": {"name": policy.name, "sha": policy.sha},
         "prompts": prompts.dump(),
         "round": 0,

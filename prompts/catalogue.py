@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -14,16 +16,42 @@ from tribunal.core.text import parse_toml, suggest_name
 from tribunal.errors import BadInput
 from tribunal.plugins import load_all
 from tribunal.process.files import write_whole
-from tribunal.prompts.sets import PromptSet, shipped_prompts
+from tribunal.prompts.policy import load_policy
+from tribunal.prompts.sets import PromptSet, prompts_with_system, shipped_prompts
 from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
-from tribunal.settings.systems import systems
+from tribunal.settings.graph_settings import GRAPHS
+from tribunal.settings.names import POLICIES, nodes_of
+from tribunal.settings.systems import system_of, systems
 
 
 class PromptPart(NamedTuple):
-    """The use of a prompt. `seat` is who is asked with it, as `--seat` names them; empty: it is a part of others."""
+    """The use of a prompt.
+
+    Attributes:
+        seat: who is asked with it, as `--seat` names them; empty: it is a part of others.
+        says: its purpose.
+        system: the standing instructions that are sent with it: `system/NAME`.
+        functions: the functions of the nodes that ask with it (`GraphNode.runs`).
+    """
 
     seat: str
     says: str
+    system: str = ""
+    functions: Sequence[str] = ()
+
+
+class EditablePrompt(NamedTuple):
+    """A prompt that a graph asks with, as the form of its settings shows it.
+
+    Attributes:
+        says: its purpose.
+        text: its shipped text.
+        functions: the functions of the nodes that ask with it; empty for a system of one's own.
+    """
+
+    says: str
+    text: str
+    functions: Sequence[str]
 
 
 def _read_file(name: str) -> str:
@@ -31,6 +59,57 @@ def _read_file(name: str) -> str:
 
 
 CATALOGUE = {name: PromptPart(*part) for name, part in parse_toml(_read_file("catalogue.toml")).items()}
+
+
+def editable_prompts(graph: str) -> dict[str, EditablePrompt]:
+    """Return the prompts that a graph asks with, by name: standing instructions first, then each call's own prompt.
+
+    Args:
+        graph: one of our graphs, or a `System`, by name. Any other graph has none.
+
+    Raises:
+        BadInput: the prompts of a system can't be read.
+    """
+    if graph not in GRAPHS:
+        own = prompt_sources(graph).keys() - shipped_prompts().sources.keys()
+        return {name: EditablePrompt(f"a prompt of {graph}", prompt_sources(graph)[name], ()) for name in sorted(own)}
+    asking = [node for node in nodes_of(graph) if node.asks]
+    calls = {
+        name: part.functions for name, part in CATALOGUE.items() if any(node.runs(part.functions) for node in asking)
+    }
+    systems: dict[str, list[str]] = {}
+    for name, functions in calls.items():
+        systems.setdefault(f"system/{CATALOGUE[name].system}", []).extend(functions)
+    sources = shipped_prompts().sources
+    return {
+        name: EditablePrompt(CATALOGUE[name].says, sources[name], functions)
+        for name, functions in {**systems, **calls}.items()
+    }
+
+
+def prompt_sources(graph: str) -> Mapping[str, str]:
+    """Return the text of each prompt by name: the shipped ones, and those of the system that the graph belongs to.
+
+    Raises:
+        BadInput: the prompts of the system can't be read.
+    """
+    return prompts_with_system(graph if system_of(graph) else None).sources
+
+
+@lru_cache(maxsize=1)
+def shipped_definition() -> str:
+    """Return the definition of hate speech of the shipped policy."""
+    return load_policy(POLICIES["hate"]).definition
+
+
+def load_form_texts(graph: str) -> None:
+    """Read the texts that the form of a graph's settings shows.
+
+    A graph calls this when it is built: a server draws the form on its event loop, which may not read files.
+    """
+    shipped_definition()
+    with suppress(BadInput):  # a case says what is wrong with the prompts of a system
+        prompt_sources(graph)
 
 
 def find_prompt(name: str) -> str:

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 from pydantic_core import PydanticKnownError
 
 from tribunal.core.language import parse_language
-from tribunal.core.text import parse_toml
+from tribunal.core.text import parse_toml, wellformed
 from tribunal.errors import BadInput
 from tribunal.prompts.policy_parts import (
     Category,
@@ -33,6 +33,7 @@ from tribunal.prompts.policy_parts import (
     Translation,
     example_pool,
     groups_as_toml,
+    replace_definition,
     suggest_known,
     with_groups,
 )
@@ -256,17 +257,25 @@ def list_shipped_policies() -> list[str]:
     return POLICY_TEXTS.shipped_names
 
 
-def load_policy(name: str) -> Policy:
+def load_policy(name: str, definition: str | None = None) -> Policy:
     """Return the policy of this name, or in the TOML file of this path. Blocks: call it off the event loop.
+
+    Args:
+        name: the setting `policy`.
+        definition: the setting `policy_definition`.
 
     Raises:
         BadInput: there is none, or it is not a policy; the message names the file and the field.
     """
-    return parse_policy(POLICY_TEXTS.read(name), name)
+    return redefine_policy(parse_policy(POLICY_TEXTS.read(name), name), definition)
 
 
-async def policy_in_force(name: str) -> Policy:
+async def policy_in_force(name: str, definition: str | None = None) -> Policy:
     """Load a policy as it stands now, off the event loop.
+
+    Args:
+        name: the setting `policy`.
+        definition: the setting `policy_definition`.
 
     Raises:
         BadInput: as `load_policy`.
@@ -276,7 +285,7 @@ async def policy_in_force(name: str) -> Policy:
         text = await POLICY_TEXTS.load(name, afresh=True)
     else:
         await asyncio.to_thread(note_own_text, "policy", text)
-    return _met_policy(text, name)
+    return _met_policy(text, name, definition)
 
 
 @contextmanager
@@ -302,14 +311,15 @@ async def policy_of(state: Mapping[str, Any], runtime: Runtime[Context] | None =
         BadInput: the text is no policy, or a client of this server may not set it. As `load_policy`, where no text is
             there.
     """
-    name = context_of(state, runtime).policy
+    context = context_of(state, runtime)
     if (state.get("context") or {}).get("policy") is None:
-        return await policy_in_force(name)
-    return _met_policy(await POLICY_TEXTS.text_of_case(state, name), name)
+        return await policy_in_force(context.policy, context.policy_definition)
+    text = await POLICY_TEXTS.text_of_case(state, context.policy)
+    return _met_policy(text, context.policy, context.policy_definition)
 
 
-def _met_policy(text: str, name: str) -> Policy:
-    policy = parse_policy(text, name)
+def _met_policy(text: str, name: str, definition: str | None) -> Policy:
+    policy = redefine_policy(parse_policy(text, name), definition)
     remember_text("policy", policy.sha, policy.source)
     return policy
 
@@ -335,6 +345,23 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
     if taken := named - policy.pool.keys():  # they become part of the text, and so of its hash
         return parse_policy(f"{text}\n{groups_as_toml(taken)}", name)
     return policy.model_copy(update={"sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
+
+
+@lru_cache(maxsize=64)
+def redefine_policy(policy: Policy, definition: str | None) -> Policy:
+    """Return the policy with another definition, as if its file had it: its text and hash are others.
+
+    Args:
+        policy: as its file has it.
+        definition: the setting `policy_definition`; None leaves the policy as it is.
+
+    Raises:
+        BadInput: the text of the policy doesn't show where its definition is.
+    """
+    words = wellformed(definition or "").strip()
+    if not words or words == policy.definition:
+        return policy
+    return parse_policy(replace_definition(policy.source, words, policy.name), policy.name)
 
 
 _DERIVED = ("sha", "source")

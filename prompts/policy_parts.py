@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, Literal, TypeVar
@@ -11,6 +13,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, TypeAdapter
 
 from tribunal.core.text import make_visible, one_line, parse_toml, suggest_name
+from tribunal.errors import BadInput
 
 # What a policy says stands in prompts as ours, so nothing in it may hide.
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]
@@ -161,3 +164,35 @@ def groups_as_toml(names: Iterable[str]) -> str:
             # A string of JSON is one of TOML, too.
             lines += [f"{kind} = {json.dumps(post, ensure_ascii=False)}" for kind, post in posts.items()]
     return "\n".join(lines) + "\n"
+
+
+_DEFINITION = re.compile(r"""^[ \t]*(?:definition|"definition"|'definition')[ \t]*=[ \t]*""", re.MULTILINE)
+
+
+def replace_definition(text: str, definition: str, name: str) -> str:
+    """Return the text of a policy's file with another definition.
+
+    Args:
+        text: of the file.
+        definition: the new words.
+        name: of the policy, for errors.
+
+    Raises:
+        BadInput: no line of the text begins with `definition =`.
+    """
+    # A string of JSON is one of TOML, too, but for a character that JSON leaves as it is.
+    written = json.dumps(definition, ensure_ascii=False).replace("\x7f", "\\u007f")
+    values = parse_toml(text)
+    for key in _DEFINITION.finditer(text):
+        before, after = text[: key.end()], text[key.end() :]
+        for end in (each.start() for each in re.finditer(r"\n|\Z", after)):
+            with suppress(ValueError):  # a text of several lines ends later
+                parse_toml(f"definition = {after[:end]}")
+                edited = f"{before}{written}{after[end:]}"
+                if parse_toml(edited) == {**values, "definition": definition}:
+                    return edited
+                break
+    raise BadInput(
+        f"policy_definition: no line of the policy {name} begins with `definition =`; write its definition so, or "
+        "leave this out"
+    )

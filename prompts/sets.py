@@ -29,9 +29,11 @@ from tribunal.prompts.set_file import SET_FILE, parse_set_file
 from tribunal.prompts.template import FILLED_IN, OF_THE_SYSTEM, check_template, iter_includes, make_sandbox
 from tribunal.schema import JSON
 from tribunal.settings.contents import NamedTexts, remember_text, remembered_text
+from tribunal.settings.context import Context
 from tribunal.settings.systems import system_of
 
 SHIPPED = "tribunal"
+EDITED = "+edited"  # follows the name of a set some of whose prompts are edited
 
 
 def _is_marked(value: object) -> bool:
@@ -115,7 +117,7 @@ class PromptSet:
 @lru_cache(maxsize=64)
 def _extend_set(prompts: PromptSet, name: str, text: str) -> PromptSet:
     extended = PromptSet(prompts.name, {**prompts.sources, name: text}, prompts.own)
-    check_template(Path(f"{name}.md"), name, text, extended.sources)
+    check_template(f"prompts: {name}.md", name, text, extended.sources)
     return extended
 
 
@@ -142,7 +144,7 @@ def prompts_with_system(name: str | None) -> PromptSet:
     own = system.read_prompts()
     prompts = PromptSet(name, {**shipped_prompts().sources, **own})
     for each, text in own.items():
-        check_template(Path(f"{each}.md"), each, text, prompts.sources)
+        check_template(f"prompts: {each}.md", each, text, prompts.sources)
     return prompts
 
 
@@ -175,7 +177,7 @@ class _PromptFolders(NamedTexts):
                 if path.is_dir() or hidden or path.stem.upper() in ("README", "LICENSE", "NOTICE"):
                     continue
                 if path.suffix != ".md" and within.as_posix() != SET_FILE:
-                    raise _unknown_prompt(path, within.as_posix(), known)
+                    raise _unknown_prompt(f"prompts: {path}", within.as_posix(), known)
                 name_in_set = SET_FILE if path.suffix != ".md" else _prompt_name(root, path)
                 own[name_in_set] = read_regular(path).decode("utf-8").rstrip()
         except BadInput:
@@ -197,55 +199,79 @@ class _PromptFolders(NamedTexts):
         return prompts_as_text(held)
 
 
-def _unknown_prompt(path: Path, within: str, known: Iterable[str]) -> BadInput:
+def _is_part(name: str) -> bool:
+    """Return whether a prompt of one's own is only a part that others include."""
+    return name.rpartition("/")[2].startswith("_")
+
+
+def _unknown_prompt(place: str, within: str, known: Iterable[str]) -> BadInput:
     near = suggest_name(within, [f"{name}.md" for name in known])
     way_out = near or f"the prompts are {', '.join(sorted(known))}"
-    return BadInput(f"prompts: {path}: no prompt is called so; {way_out}")
+    return BadInput(f"{place}: no prompt is called so; {way_out}")
 
 
 @lru_cache(maxsize=64)
-def parse_prompts(text: str, folder: str, system: str | None = None) -> PromptSet:
-    """Return the prompts in force: those of this text, and ours where it has none. Every one of them is checked.
+def parse_prompts(text: str, folder: str, system: str | None = None, edits: str = "") -> PromptSet:
+    """Return the prompts in force: the edited ones, those of this text, and ours. Every one of them is checked.
 
     A prompt whose name begins with `_` is none by itself: the set's others include it.
 
     Args:
-        text: of the prompts of a folder (`prompts_as_text`).
-        folder: where they lie, for errors.
+        text: of the prompts of a folder (`prompts_as_text`); empty if there is no folder.
+        folder: its path, for errors.
         system: the system of one's own whose prompts are among ours, if any.
+        edits: of the setting `prompt_texts` (`prompts_as_text`); empty if it is not set.
 
     Raises:
         BadInput: there is no prompt of such a name, or one has a fault; with file and line.
     """
-    base, root, own = prompts_with_system(system), Path(folder).expanduser(), parse_json(text)
+    base, root = prompts_with_system(system), Path(folder).expanduser()
+    own: JSON = parse_json(text) if text else {}
+    edited: JSON = parse_json(edits) if edits else {}
     parse_set_file(own.get(SET_FILE, ""), root / SET_FILE).check_prompts(base.sources, root / SET_FILE)
-    files = {name: root / f"{name[:80]}.md" for name in own if name != SET_FILE}
-    for name, path in files.items():
-        if name not in base.sources and not path.name.startswith("_"):
-            raise _unknown_prompt(path, f"{name[:80]}.md", base.sources)
-    prompts = PromptSet(root.resolve().name, {**base.sources, **{name: own[name].strip() for name in files}}, own)
-    for name, path in files.items():
-        check_template(path, name, own[name], prompts.sources)
-    for name, path in files.items():
-        _check_variables(path, name, own[name], prompts, base)
+    files = {name: each for name, each in own.items() if name != SET_FILE}
+    places = {name: f"prompts: {root / f'{name[:80]}.md'}" for name in files}
+    places |= {name: f"prompt_texts: {name[:80]}" for name in edited}
+    texts = {**files, **edited}
+    for name, place in places.items():
+        if name not in base.sources and not _is_part(name):
+            raise _unknown_prompt(place, f"{name[:80]}.md", base.sources)
+    called = root.resolve().name if text else base.name
+    name_of_set = f"{called}{EDITED}" if edited else called
+    stripped = {name: each.strip() for name, each in texts.items()}
+    prompts = PromptSet(name_of_set, {**base.sources, **stripped}, own)
+    for name, place in places.items():
+        check_template(place, name, texts[name], prompts.sources)
+    for name, place in places.items():
+        _check_variables(place, name, texts[name], prompts, base)
     return prompts
 
 
 PROMPT_TEXTS = _PromptFolders("prompts", "Markdown", parse_prompts, "give a folder")
 
 
-def read_prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
-    """Return the prompts in force: those of this folder, and ours where it has none. Blocks.
+def read_prompt_set(
+    folder: str | None, system: str | None = None, edits: Mapping[str, str] = MappingProxyType({})
+) -> PromptSet:
+    """Return the prompts in force: the edited ones, those of this folder, and ours for the rest. Blocks.
+
+    Args:
+        folder: the setting `prompts`.
+        system: the system of one's own, if any.
+        edits: the setting `prompt_texts`.
 
     Raises:
         BadInput: the folder can't be read, a file is no prompt of ours, or a prompt has a fault; with file and line.
     """
-    return prompts_with_system(system) if folder is None else parse_prompts(PROMPT_TEXTS.read(folder), folder, system)
+    if folder is None and not edits:
+        return prompts_with_system(system)
+    text = "" if folder is None else PROMPT_TEXTS.read(folder)
+    return parse_prompts(text, folder or "", system, prompts_as_text(edits) if edits else "")
 
 
-def _check_variables(path: Path, name: str, text: str, prompts: PromptSet, base: PromptSet) -> None:
+def _check_variables(place: str, name: str, text: str, prompts: PromptSet, base: PromptSet) -> None:
     """Check that a prompt has the variables that ours is filled with, and what `ask` fills in by itself."""
-    if path.name.startswith("_"):
+    if _is_part(name):
         return
     system = name.startswith("system/")
     needed = frozenset[str]() if system else base.variables(name) - FILLED_IN
@@ -255,10 +281,10 @@ def _check_variables(path: Path, name: str, text: str, prompts: PromptSet, base:
         way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
         names = make_sandbox({}).parse(text).find_all(nodes.Name)
         line = next((f", line {node.lineno}" for node in names if node.name == unknown[0]), "")  # or in another file
-        raise BadInput(f"prompts: {path}{line}: there is no {unknown[0]!r} here; {way_out}")
+        raise BadInput(f"{place}{line}: there is no {unknown[0]!r} here; {way_out}")
     if missing := sorted(needed - variables):
         raise BadInput(
-            f"prompts: {path}: leaves out {', '.join(missing)}; put it in, or write {{% set _ = {missing[0]} %}} where "
+            f"{place}: leaves out {', '.join(missing)}; put it in, or write {{% set _ = {missing[0]} %}} where "
             "it is left out on purpose"
         )
 
@@ -277,12 +303,12 @@ def recorded_prompts(state: Mapping[str, Any]) -> Mapping[str, Any]:
     return recorded
 
 
-async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> PromptSet:
+async def prompts_of_case(state: Mapping[str, Any], context: Context) -> PromptSet:
     """Return the prompts of a case: those that lie in it, so that a folder that is edited since changes nothing.
 
     Args:
         state: the case.
-        folder: the setting `prompts`.
+        context: its settings.
 
     Raises:
         BadInput: they are none, or a client of this server may not set them. As `read_prompt_set`, if none are there.
@@ -292,14 +318,19 @@ async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> Promp
         raise BadInput(
             f"context.system: {type(system).__name__}: is no name; give the name of a system, or leave it out"
         )
-    prompts = await load_prompts(folder, state, system=system)
+    prompts = await load_prompts(context.prompts, state, system=system, edits=context.prompt_texts)
     if remembered_text("prompts", prompts.sha) is None:
         remember_text("prompts", prompts.sha, prompts_as_text(prompts.texts))
     return prompts
 
 
 async def load_prompts(
-    folder: str | None, case: Mapping[str, Any] | None = None, *, afresh: bool = False, system: str | None = None
+    folder: str | None,
+    case: Mapping[str, Any] | None = None,
+    *,
+    afresh: bool = False,
+    system: str | None = None,
+    edits: Mapping[str, str] = MappingProxyType({}),
 ) -> PromptSet:
     """Return a `read_prompt_set`, read off the event loop and once.
 
@@ -308,12 +339,16 @@ async def load_prompts(
         case: a case that has begun: the prompts that lie in it are those.
         afresh: look whether the folder has changed; so every case starts from it as it stands then.
         system: the system of one's own that the case is tried by, if any.
+        edits: the setting `prompt_texts`.
 
     Raises:
         BadInput: as `read_prompt_set`; or a client of this server may not set what lies in the case.
     """
-    if folder is None:
+    if folder is None and not edits:
         ready = system is None and shipped_prompts.cache_info().currsize
         return shipped_prompts() if ready else await asyncio.to_thread(prompts_with_system, system)
-    text = await (PROMPT_TEXTS.load(folder, afresh=True) if afresh else PROMPT_TEXTS.text_of_case(case, folder))
-    return await asyncio.to_thread(parse_prompts, text, folder, system)
+    text = ""
+    if folder is not None:
+        text = await (PROMPT_TEXTS.load(folder, afresh=True) if afresh else PROMPT_TEXTS.text_of_case(case, folder))
+    written = prompts_as_text(edits) if edits else ""
+    return await asyncio.to_thread(parse_prompts, text, folder or "", system, written)

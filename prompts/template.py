@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from jinja2 import DictLoader, StrictUndefined, TemplateSyntaxError, nodes
@@ -75,11 +74,11 @@ def iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
         yield (first.value if isinstance(first, nodes.Const) else "", first is named)
 
 
-def check_template(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
+def check_template(place: str, name: str, text: str, sources: Mapping[str, str]) -> None:
     """Check the syntax of a prompt, and that it does only what a prompt may do.
 
     Args:
-        path: its file, for errors.
+        place: where it is from, for errors: `prompts: ` and its file, or the setting.
         name: its name.
         text: its template.
         sources: every prompt of the set, by name.
@@ -88,35 +87,35 @@ def check_template(path: Path, name: str, text: str, sources: Mapping[str, str])
         BadInput: it has a fault; with file and line.
     """
     if not text.strip():
-        raise BadInput(f"prompts: {path}: is empty; write the prompt, or remove the file")
+        raise BadInput(f"{place}: is empty; write the prompt, or remove it")
     sandbox = make_sandbox(sources)
     try:
         sandbox.compile(text, name)
         tree = sandbox.parse(text, name)
     except TemplateSyntaxError as error:
-        raise BadInput(f"prompts: {path}, line {error.lineno}: {error.message}") from error
+        raise BadInput(f"{place}, line {error.lineno}: {error.message}") from error
     for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Call)):
-        place = f"prompts: {path}, line {node.lineno}"
+        line = f"{place}, line {node.lineno}"
         if isinstance(node, nodes.Call):
-            raise BadInput(f"{place}: a prompt calls nothing; write out what it says")
+            raise BadInput(f"{line}: a prompt calls nothing; write out what it says")
         key = getattr(node, "attr", None) or getattr(getattr(node, "arg", None), "value", None)
         if isinstance(key, str) and key not in _ATTRIBUTES:
-            raise BadInput(f"{place}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}")
+            raise BadInput(f"{line}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}")
     for part in tree.find_all(_MADE_OF_PARTS):
         raise BadInput(
-            f"prompts: {path}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports "
-            "nothing; write it out, or include it"
+            f"{place}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports nothing; "
+            "write it out, or include it"
         )
     for derived in tree.find_all(_MADE_OF_VALUES):
-        _check_strangers_untouched(path, derived)
+        _check_strangers_untouched(place, derived)
     for start, whole in iter_includes(tree):
         found = start in sources if whole else start and any(each.startswith(start) for each in sources)
         if not found:
             way_out = suggest_name(start, sources) or "include a prompt of the set by its name"
-            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {way_out}")
+            raise BadInput(f"{place}: includes {start!r}, which is no prompt; {way_out}")
 
 
-def _check_strangers_untouched(path: Path, made: nodes.Node) -> None:
+def _check_strangers_untouched(place: str, made: nodes.Node) -> None:
     """Refuse what is made of strangers' words. `Material` would refuse it in the middle of a case too."""
     if isinstance(made, nodes.Filter) and made.name == "default":
         return
@@ -124,6 +123,6 @@ def _check_strangers_untouched(path: Path, made: nodes.Node) -> None:
     names = {each.name for each in (part, *part.find_all(nodes.Name)) if isinstance(each, nodes.Name)}
     if used := sorted(names & STRANGERS):
         raise BadInput(
-            f"prompts: {path}, line {made.lineno}: {used[0]}: holds words of others, which stand by themselves between "
-            f"their marks; write {{{{ {used[0]} }}}} alone"
+            f"{place}, line {made.lineno}: {used[0]}: holds words of others, which stand by themselves between their "
+            f"marks; write {{{{ {used[0]} }}}} alone"
         )

@@ -28,6 +28,7 @@ from tribunal.plugins import install_command, missing_package
 from tribunal.settings.base import EveryGraph
 from tribunal.settings.client_settings import check_request
 from tribunal.settings.context import refuse_configurable, settings_of
+from tribunal.settings.form import PROMPT_TEXTS, is_form_field
 from tribunal.settings.graph_settings import GRAPHS, SETTINGS
 from tribunal.trust import distrust_input
 
@@ -80,7 +81,7 @@ async def _find_wrong_setting(body: bytes) -> str | None:
             graph, names = await _names_in_schema(str(request.get("assistant_id") or request.get("graph_id")))
         except APIStatusError:  # there is no such assistant, as the server says
             continue
-        if not names >= EveryGraph.model_fields.keys():  # not settings of ours
+        if not names >= EveryGraph.model_fields.keys() - {PROMPT_TEXTS}:  # not settings of ours
             continue
         try:
             refuse_configurable(configurable, None, models=graph not in GRAPHS)
@@ -101,6 +102,8 @@ def _explain(name: str, value: Any, graph: str) -> str:
     try:
         if name in SETTINGS:
             check_request({name: value})
+        elif is_form_field(name, settings_of(graph).graph):
+            check_request({PROMPT_TEXTS: {name: value}})
     except BadInput as refusal:
         return str(refusal)
     return settings_of(graph).explain_unknown(name, value)

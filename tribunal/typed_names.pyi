@@ -16,7 +16,9 @@ class CallKeywords(TypedDict, total=False):
 
     policy_language: Literal["policy", "post"]
     prompts: str | None
+    prompt_texts: dict[str, str]
     task: Literal["hate", "sarcasm", "misinformation"]
+    policy_definition: str | None
     policy_examples: bool | None
     policy_clauses: bool | None
     scheme: Literal["fine", "binary"]

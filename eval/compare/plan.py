@@ -117,7 +117,8 @@ def _open_prompt_sets(entries: Entries) -> dict[str, PromptSet]:
             continue
         load_graph(graph)
         system = system_of(graph)
-        sets[name] = read_prompt_set(None if prompts == SHIPPED else prompts, system.name if system else None)
+        edits = entries.settings_of(entry).get("prompt_texts", {})
+        sets[name] = read_prompt_set(None if prompts == SHIPPED else prompts, system.name if system else None, edits)
         same = sets[name].sha, graph, str(entry.settings)
         if same in places:
             raise BadInput(f"prompts: {places[same]} and {name}: are the same (hash {sets[name].sha}); leave one out")

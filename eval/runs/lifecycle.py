@@ -126,7 +126,8 @@ async def _tuning_warnings(job: RunJob) -> list[str]:
     if job.context.prompts is None:
         return []
     system = system_of(job.graph)
-    prompts = await load_prompts(job.context.prompts, afresh=True, system=system.name if system else None)
+    name = system.name if system else None
+    prompts = await load_prompts(job.context.prompts, afresh=True, system=name, edits=job.context.prompt_texts)
     models = check_models(await apply_line_up(job.context, afresh=True), environment())
     return warn_of_other_models(prompts.name, prompts.file, models)
 

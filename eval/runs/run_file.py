@@ -67,8 +67,9 @@ def _ask_git(folder: Path, *arguments: str) -> str | None:
 def describe_texts(graph: str, context: Context) -> JSON:
     """Return the whole policy and every prompt of the set that a run uses."""
     system = system_of(graph)
-    prompts = read_prompt_set(context.prompts, system.name if system else None)
-    return {"policy": load_policy(context.policy).source, "prompts": dict(sorted(prompts.texts.items()))}
+    prompts = read_prompt_set(context.prompts, system.name if system else None, context.prompt_texts)
+    policy = load_policy(context.policy, context.policy_definition)
+    return {"policy": policy.source, "prompts": dict(sorted(prompts.texts.items()))}
 
 
 # Settings on which no result depends.
@@ -80,7 +81,7 @@ def describe_run(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts:
     settings = {name: value for name, value in settings_for_record(context).items() if name not in _WITHOUT_EFFECT}
     if context.searxng_url and "searxng_url" not in settings:
         settings["searxng_url"] = "(with a password)"
-    in_force = load_policy(context.policy)
+    in_force = load_policy(context.policy, context.policy_definition)
     return {
         "graph": graph,
         "dataset": dataset["name"],

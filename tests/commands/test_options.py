@@ -25,6 +25,7 @@ PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.
 VALUES = {
     "task": "sarcasm", "policy": "mine.toml", "policy_language": "post",
+    "prompt_texts": '{"arcade/judge" = "Decide."}', "policy_definition": "Words.",
     "prompts": "mine", "scheme": "binary", "model": "rehearsal", "judge_model": "rehearsal",
     "aux_model": "rehearsal", "seats": "judge=rehearsal", "temperatures": "judge=0.5", "draw_temperature": "0.5",
     "extra_body": '{"openai:x" = {top_k = 1}}',
@@ -246,7 +247,7 @@ def _values(schema: dict[str, Any]) -> str:
         return ", ".join(kind["enum"])
     types = {
         "integer": "integer", "number": "number", "boolean": "true/false", "array": "list of names",
-        "object": "table, by seat", "string": "text",
+        "object": "table", "string": "text",
     }  # fmt: skip
     if "minimum" in kind and "maximum" in kind:
         bounds = f"{_number(kind['minimum'])}–{_number(kind['maximum'])}"

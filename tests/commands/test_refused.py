@@ -53,6 +53,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the judge is drawn once": ({}, {"judge_draws": 3}),
     "nothing is revised": ({"reflection_mode": "none"}, {"reflection_mode": "always"}),
     "no store of precedents": ({}, {"precedents": "ours"}),
+    "translations of the policy have": ({"policy_language": "post"}, {}),
     "no gain is asked for": ({"reflection_mode": "always"}, {}),
 }
 # What must be so besides, in the graph tribunal, before the other reason counts.

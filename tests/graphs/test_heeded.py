@@ -22,8 +22,9 @@ from tribunal.settings.graph_settings import SETTINGS
 from tribunal.settings.names import nodes_heeding, nodes_of
 
 POST = "Immigrants: the weeds in our garden."
-# Read for every graph, and heeded only by some; each is tested by what it does, below and in test_answer_order.py.
-BY_WHAT_IT_DOES = {"task", "scheme", "answer_order"}
+# Read for every graph, and heeded only by some; each is tested by what it does: below, in test_answer_order.py, or in
+# test_edited_words.py.
+BY_WHAT_IT_DOES = {"task", "scheme", "answer_order", "policy_definition"}
 # Of symmetric_debate's, the node that opens a round reads it for the agents of that round.
 BUDGET = {"max_calls", "max_tokens"}
 # Who reads a setting without heeding it.

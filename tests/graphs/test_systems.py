@@ -128,6 +128,10 @@ def test_studio_offers_what_it_heeds() -> None:
     assert {"model", "scheme", "seats", "max_calls", "judge_model"} <= {*form}
     assert not {"rounds", "web", "mode"} & {*form}
     assert list(form["seats"]["properties"]) == ["first", "second", "adjudicator"]
+    shown = {name: field["default"] for name, field in form.items() if field["group"] == "Prompts"}
+    assert shown.keys() == {"prompt_two_annotators_adjudicate", "prompt_two_annotators_annotate"}
+    edited = shown | {"prompt_two_annotators_annotate": "Label it."}
+    assert settings_of("two_annotators")(**edited).prompt_texts == {"two_annotators/annotate": "Label it."}
 
 
 def test_its_prompts_are_its_own_hashed_and_replaced(scripted_model: ScriptedModel, tmp_path: Path) -> None:

@@ -13,17 +13,21 @@ from tribunal.graphs import GRAPHS
 from tribunal.settings import graph_settings as settings
 from tribunal.settings.context import Context, context_from
 from tribunal.settings.graph_settings import SETTINGS, describe_setting, name_graphs
-from tribunal.settings.names import POLICIES, RENAMED, VIEWS
+from tribunal.settings.names import MAIN_GROUP, MAIN_SETTINGS, POLICIES, RENAMED, VIEWS
 
 FIELDS = Context.model_fields
 
 
-def test_every_field_has_its_words_in_the_order_of_the_table() -> None:
+def test_the_form_has_every_setting_in_its_group_the_main_ones_first() -> None:
     form = Context.model_json_schema()["properties"]
-    assert list(form) == list(SETTINGS)
-    assert form.keys() == FIELDS.keys()
+    assert form.keys() == FIELDS.keys() == SETTINGS.keys()
     for name, field in form.items():
-        assert (field["title"], field["description"]) == (SETTINGS[name].title, describe_setting(name))
+        group = field["group"]
+        assert group == (MAIN_GROUP if name in MAIN_SETTINGS else SETTINGS[name].section)
+        assert field["title"] == (SETTINGS[name].title if name in MAIN_SETTINGS else f"{group}: {SETTINGS[name].title}")
+        assert field["description"] == describe_setting(name)
+    rarer = [name for name in SETTINGS if name not in MAIN_SETTINGS]
+    assert list(form) == [*MAIN_SETTINGS, *rarer]
 
 
 def test_the_table_knows_the_graphs() -> None:

@@ -18,6 +18,7 @@ from tribunal.settings.names import SHIPPED_POLICIES, Clients
 
 REFUSED = {
     "prompts", "extra_body", "line_up", "embedding", "precedents", "searxng_url", "archive", "threshold_file", "cache",
+    "prompt_texts", "policy_definition",
 }  # fmt: skip
 
 # How a post is decided, within the bounds that the settings have by themselves.

@@ -41,7 +41,7 @@ def written(folder: Path, files: dict[str, str]) -> str:
         ("set.toml", "x", "holds no prompt"),
         ("arcade/set.toml", "x", "set.toml: no prompt is called so"),
         ("classifier.md", "x", "no prompt is called so; did you mean arcade/classifier.md"),
-        ("arcade/classifier.md", " \n", "classifier.md: is empty; write the prompt, or remove the file"),
+        ("arcade/classifier.md", " \n", "classifier.md: is empty; write the prompt, or remove it"),
         ("arcade/classifier.md", "Which one?", "leaves out categories; put it in, or write {% set _ = categories %}"),
         ("arcade/classifier.md", f"{ASKED}\n\n{{{{ categry }}}}", "line 3: there is no 'categry' here; did you"),
         ("arcade/classifier.md", f"{ASKED}\n{{{{ definition }}}}", "line 2: there is no 'definition' here"),

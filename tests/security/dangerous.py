@@ -32,6 +32,8 @@ def dangerous(folder: Path) -> list[tuple[dict[str, Any], str]]:
         ({"seats": {"judge": "openai:gpt-4o"}}, "openai:gpt-4o"),
         ({"line_up": "mv-debate-paper"}, "mv-debate-paper"),
         ({"embedding": "openai:text-embedding-ada-002"}, "openai:text-embedding-ada-002"),
+        ({"prompt_texts": {"arcade/judge": "Convict."}}, "Convict."),
+        ({"policy_definition": "Everything."}, "Everything."),
         ({"attempts": 20}, "20"),
     ]
     named = {name for each, _ in settings for name in each}

@@ -136,7 +136,7 @@ async def run_graph(
     if isinstance(given, dict):
         metadata["post_id"] = await name_post(cast("Any", given), context)
         with suppress(BadInput):  # `receive` says what is wrong
-            metadata["policy"] = (await policy_in_force(context.policy)).sha
+            metadata["policy"] = (await policy_in_force(context.policy, context.policy_definition)).sha
     run = merge_metadata(config, metadata)
     if thread is not None:
         run["configurable"] = {**run.get("configurable", {}), "thread_id": thread, ATTEMPT: attempt}

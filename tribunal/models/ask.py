@@ -99,7 +99,7 @@ async def ask(
     if not role.final:
         Budget.from_state(context, state).check(role.seat)
     begun = recorded_prompts(state).get("sha")
-    prompts = await prompts_of_case(state, context.prompts)
+    prompts = await prompts_of_case(state, context)
     warnings: list[str] = []
     if begun and begun != prompts.sha:
         warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
@@ -107,9 +107,10 @@ async def ask(
     post, policy = Post.model_validate(state["post"]), await policy_of(state, runtime)
     if context.policy_language == "post":
         policy = translate_policy(policy, post.language)
-    own_policy = context.policy != POLICIES[context.task]
+    named_policy = context.policy != POLICIES[context.task]
+    own_policy = named_policy or context.policy_definition is not None
     own = role.request(post, policy, scheme) if role.request else None
-    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, own_policy=own_policy):
+    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, own_policy=named_policy):
         policy = policy.without_clauses()
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
     asked = prompts.variables(role.prompt) & OF_THE_RUN

@@ -158,7 +158,7 @@ async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runti
     Raises:
         BadInput: it isn't, or doesn't; with the name that is wrong.
     """
-    prompts = (await prompts_of_case(state, context_of(state, runtime).prompts)).with_prompt(role.prompt, role.text)
+    prompts = (await prompts_of_case(state, context_of(state, runtime))).with_prompt(role.prompt, role.text)
     for name in (role.prompt, f"system/{role.system}"):
         if name not in prompts.sources:
             raise BadInput(f"seat: {role.seat}: there is no prompt {name!r}; give its text, its path or its name")

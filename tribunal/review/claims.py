@@ -256,10 +256,11 @@ async def policy_of_case(store: Store, case: JSON) -> Policy:
         BadInput: the text isn't kept, and the file is another by now; or somebody has altered what is kept.
     """
     recorded: JSON = case["record"].get("policy") or {}
-    sha, name = recorded.get("sha"), context_from(case["settings"]).policy
+    sha, context = recorded.get("sha"), context_from(case["settings"])
+    name = context.policy
     if (text := await text_of(store, sha, "policy")) is not None:
         return parse_policy(text, str(recorded.get("name") or name))
-    found = await policy_in_force(name)
+    found = await policy_in_force(name, context.policy_definition)
     if sha and found.sha != sha:
         raise BadInput(
             f"policy: {name}: is another ({found.sha}) than the case was decided under ({sha}); put the file back, or "

@@ -49,7 +49,7 @@ def describe_surroundings(graph: str, context: Context) -> JSON:
     """Return what decides results beside the settings: policy, prompts, files, default model, our version."""
     if graph not in GRAPHS:
         load_graph(graph)  # its system is known from then on
-    in_force, system = load_policy(context.policy), system_of(graph)
+    in_force, system = load_policy(context.policy, context.policy_definition), system_of(graph)
     # The policy and the prompts have hashes of their own.
     named = [context.line_up, context.threshold_file, *context.perspectives]
     paths = {name: Path(name).expanduser() for name in named if name}
@@ -57,7 +57,7 @@ def describe_surroundings(graph: str, context: Context) -> JSON:
         "models": {"TRIBUNAL_MODEL": None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"},
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": __version__,
-        "prompts": read_prompt_set(context.prompts, system.name if system else None).dump(),
+        "prompts": read_prompt_set(context.prompts, system.name if system else None, context.prompt_texts).dump(),
         "files": {name: hash_file(path)[:16] for name, path in paths.items() if path.is_file()},
         "code": hash_code(graph),
     }

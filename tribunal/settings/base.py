@@ -11,6 +11,7 @@ from tribunal.core.calls import JSON
 from tribunal.core.text import shorten_repr, suggest_name
 from tribunal.errors import BadInput
 from tribunal.process.model_objects import name_objects
+from tribunal.settings.form import arrange_form, collect_edits
 from tribunal.settings.names import (
     ALL,
     CONCLUDING,
@@ -30,7 +31,7 @@ from tribunal.settings.names import (
     join_names,
     nodes_heeding,
 )
-from tribunal.settings.setting import DECLARED, SETTABLE_SEATS, Setting, is_settable_seat, setting, settings_in_order
+from tribunal.settings.setting import DECLARED, SETTABLE_SEATS, Setting, is_settable_seat, setting
 from tribunal.settings.validation import describe_validation_error
 
 GRAPH_SETTINGS: dict[str, type[EveryGraph]] = {}  # by the name of the graph; systems of one's own add theirs
@@ -63,6 +64,12 @@ class EveryGraph(BaseModel):
     prompts: str | None = setting(
         POLICY, "Prompts", "A folder of your own prompts. A file replaces ours of the same name; the others stay ours.",
         None, default="ours",
+    )
+    prompt_texts: dict[str, str] = setting(
+        POLICY, "Prompts by name",
+        "Texts to use in place of prompts, by the prompt's name, such as arcade/judge. They take precedence over "
+        "`prompts`. In Studio, each prompt of the graph is a field.",
+        dict, default="none", words=True,
     )
     model: str | None = setting(
         MODELS, "Model",
@@ -166,6 +173,7 @@ class EveryGraph(BaseModel):
             named |= {"scheme": "binary"}
             if "scheme" not in type(self).model_fields:
                 del named["scheme"]
+        named = collect_edits(named, self.graph)
         task: Any = str(named.get("task", "hate"))  # which validation is to refuse, if there is no such task
         named["policy"] = named.get("policy") or POLICIES.get(task, "")
         for name, value in named.items():
@@ -296,16 +304,24 @@ class EveryGraph(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
-        """Return the form of the settings, in the order of docs/settings.md, with what the graph knows of each.
-
-        Studio offers a setting at the nodes that read it (`langgraph_nodes`). None is of Studio's type `prompt`: our
-        settings name prompts and policies, and hold no words of theirs.
-        """
+        """Return the form of the settings in groups (`tribunal.settings.form`), with what the graph knows of each."""
         schema = super().model_json_schema(*args, **kwargs)
         fields = schema["properties"]
-        schema["properties"] = {each.name: fields[each.name] for each in settings_in_order() if each.name in fields}
-        if not cls.graph:
-            return schema
+        for name, form in fields.items():
+            form["description"] = cls.describe_field(name)
+        if cls.graph:
+            cls._describe_for_graph(fields)
+        schema["properties"] = arrange_form(fields, cls.graph)
+        return schema
+
+    @classmethod
+    def describe_field(cls, name: str) -> str:
+        """Return what a form says of a setting: what it does, and its default."""
+        return f"{DECLARED[name].does} Default: {DECLARED[name].default}."
+
+    @classmethod
+    def _describe_for_graph(cls, fields: dict[str, JSON]) -> None:
+        """Add to the fields of a form what is known of the graph: its seats, policies, modes and nodes."""
         several = [seat for seat in cls.seated if seat in KINDS]
         for table, value in (
             ("seats", {"type": "string", "examples": ["rehearsal"]}),
@@ -323,7 +339,6 @@ class EveryGraph(BaseModel):
             fields["mode"]["description"] = f"{describe_modes(cls.modes)} Default: full."
         for name, form in fields.items() if cls.is_ours else ():
             form["langgraph_nodes"] = nodes_heeding(name, DECLARED[name].nodes, cls.graph)
-        return schema
 
 
 def describe_modes(modes: Iterable[Mode], *, graphs: bool = False) -> str:

@@ -65,12 +65,9 @@ class Context(  # type: ignore[misc]  # each base has a `model_construct` of its
         yield from ()
 
     @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
-        """Return the form of the settings, each with the graphs that have it."""
-        schema = super().model_json_schema(*args, **kwargs)
-        for name, form in schema["properties"].items():
-            form["description"] = describe_setting(name)
-        return schema
+    def describe_field(cls, name: str) -> str:
+        """Return what a form says of a setting, with the graphs that have it."""
+        return describe_setting(name)
 
 
 def context_from(values: Mapping[str, Any]) -> Context:

@@ -18,6 +18,7 @@ from tribunal.settings.mixins import (
     Budgeted,
     Clausal,
     Court,
+    Defined,
     Exemplified,
     InRounds,
     Judged,
@@ -174,7 +175,7 @@ class PredictSettings(Panel, Clausal, Judged, Argued, Ordered, Budgeted):
         yield from super().idle_settings()
 
 
-class AntihateSettings(Research, Clausal, Judged, Argued, Budgeted):
+class AntihateSettings(Research, Defined, Clausal, Judged, Argued, Budgeted):
     """The settings that AntiHateAgent heeds."""
 
     graph = "antihate"
@@ -194,7 +195,7 @@ class AntihateSettings(Research, Clausal, Judged, Argued, Budgeted):
         yield from super().idle_settings()
 
 
-class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds, Budgeted):
+class MvDebateSettings(ManyTasks, Defined, Clausal, Exemplified, Judged, Argued, InRounds, Budgeted):
     """The settings that MV-Debate heeds."""
 
     graph = "mv_debate"
@@ -237,7 +238,7 @@ class MvDebateSettings(ManyTasks, Clausal, Exemplified, Judged, Argued, InRounds
         yield from super().idle_settings()
 
 
-class BaselineSettings(ManyTasks, Variants, Clausal, Exemplified, Labelled, Judged, Ordered):
+class BaselineSettings(ManyTasks, Variants, Defined, Clausal, Exemplified, Labelled, Judged, Ordered):
     """The settings that the one-call baseline heeds."""
 
     graph = "baseline"
@@ -263,7 +264,7 @@ class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):
     )
 
 
-class SymmetricDebateSettings(ManyTasks, Clausal, Exemplified, Argued, Redrawn, InRounds, Budgeted):
+class SymmetricDebateSettings(ManyTasks, Defined, Clausal, Exemplified, Argued, Redrawn, InRounds, Budgeted):
     """The settings that a symmetric debate heeds."""
 
     graph = "symmetric_debate"

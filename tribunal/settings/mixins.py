@@ -42,6 +42,22 @@ class ManyTasks(EveryGraph):
     )
 
 
+class Defined(EveryGraph):
+    """A graph whose agents are told the policy's definition."""
+
+    policy_definition: str | None = setting(
+        POLICY, "Definition",
+        "A definition to use in place of the policy's own. The rest of the policy stays.",
+        None, default="the policy's own", words=True,
+    )
+
+    def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
+        """Yield the definition where a translation would take its place."""
+        if self.policy_language == "post":
+            yield ("policy_definition",), "translations of the policy have their own; set policy_language to policy"
+        yield from super().idle_settings()
+
+
 class Exemplified(EveryGraph):
     """A graph whose policy may have examples."""
 
@@ -253,7 +269,7 @@ class Budgeted(EveryGraph):
     )
 
 
-class Court(Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
+class Court(Defined, Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
     """A graph in which a prosecution and a defence argue cue by cue before a judge."""
 
     early_exit: bool | None = setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
@@ -36,6 +36,12 @@ LOOKING_UP = ("propose", "search", "choose", "fetch", "read", "weigh", "enough")
 SECTION_TITLES = (
     "Task and policy", "Models", "What is looked up", "How they argue", "Votes and confidence", "Review", "Budget",
     "Limits", "Technical",
+)  # fmt: skip
+# The groups of the form that front ends draw: the settings that people change most, the sections, and the prompts.
+MAIN_GROUP, PROMPT_GROUP = "Main settings", "Prompts"
+MAIN_SETTINGS = (
+    "model", "judge_model", "aux_model", "task", "policy", "policy_definition", "mode", "views", "agents", "draws",
+    "rounds", "web", "perspectives", "threshold", "review", "max_calls", "stops",
 )  # fmt: skip
 POLICY, MODELS, LOOKED_UP, ARGUING, VOTES, REVIEW, BUDGET, LIMITS, TECHNICAL = SECTION_TITLES
 MODE_WORDS: dict[Mode, str] = {
@@ -73,13 +79,23 @@ def join_names(names: Sequence[str]) -> str:
 class GraphNode(NamedTuple):
     """A node of one of our graphs.
 
-    `top` is the node of the graph itself that it is, or lies in; `drawn` its name in the drawing: `deep_dive:defend`.
+    Attributes:
+        name: its name.
+        top: the node of the graph itself that it is, or lies in.
+        drawn: its name in the drawing: `deep_dive:defend`.
+        asks: whether it asks a model.
+        function: the name of its function, after that of the subgraph that it lies in, if any: `deep_dive:defend_post`.
     """
 
     name: str
     top: str
     drawn: str
     asks: bool
+    function: str
+
+    def runs(self, functions: Iterable[str]) -> bool:
+        """Return whether it runs one of these functions, each named with or without the subgraph."""
+        return not {self.function, self.function.rpartition(":")[2]}.isdisjoint(functions)
 
 
 @cache
@@ -92,7 +108,9 @@ def nodes_of(graph: str) -> list[GraphNode]:
 def _nodes_in(builder: Any, top: str, around: str) -> Iterator[GraphNode]:
     for name, spec in builder.nodes.items():
         asks = getattr(spec.runnable, "asks_a_model", False)
-        yield GraphNode(name, top or name, f"{around}{name}", asks)
+        within = around.rstrip(":").rpartition(":")[2]
+        function = ":".join(filter(None, (within, getattr(spec.runnable, "__name__", ""))))
+        yield GraphNode(name, top or name, f"{around}{name}", asks, function)
         if hasattr(spec.runnable, "builder"):
             yield from _nodes_in(spec.runnable.builder, top or name, f"{around}{name}:")
 
@@ -105,8 +123,6 @@ def agents_of(graph: str) -> list[str]:
 def nodes_heeding(setting: str, named: Sequence[str], graph: str) -> list[str]:
     """Return the nodes of a graph at which Studio offers a setting.
 
-    Each stands there by the name of the graph's own node, and if it lies inside one, by its name in the drawing too.
-
     Args:
         setting: its name.
         named: the nodes that read it; empty: every node that asks a model.
@@ -116,4 +132,14 @@ def nodes_heeding(setting: str, named: Sequence[str], graph: str) -> list[str]:
         heeding = [node for node in nodes_of(graph) if node.asks and node.name not in (*DECIDING, "triage")]
     else:
         heeding = [node for node in nodes_of(graph) if (node.name in named if named else node.asks)]
-    return list(dict.fromkeys(name for node in heeding for name in (node.top, node.drawn)))
+    return _names_in_studio(heeding)
+
+
+def nodes_running(functions: Sequence[str], graph: str) -> list[str]:
+    """Return the nodes of one of our graphs that run one of these functions, as Studio knows them."""
+    return _names_in_studio(node for node in nodes_of(graph) if node.runs(functions))
+
+
+def _names_in_studio(nodes: Iterable[GraphNode]) -> list[str]:
+    """Return the name of the graph's own node and, of a node inside it, the name in the drawing too."""
+    return list(dict.fromkeys(name for node in nodes for name in (node.top, node.drawn)))

@@ -25,6 +25,7 @@ class Setting:
         default: its default in words, where they differ from the value.
         nodes: the nodes that read it; empty: every node that asks a model.
         clients: what a server's client may set it to (`tribunal.settings.client_settings`).
+        words: whether it holds words that models are shown: Studio's type `prompt`.
         name: its name, which is that of the field.
         graphs: the graphs that have it; empty: every graph.
     """
@@ -36,12 +37,12 @@ class Setting:
     default: str
     nodes: Sequence[str]
     clients: Clients
+    words: bool = False
     name: str = ""
     graphs: tuple[str, ...] = ()
 
     def __call__(self, schema: JSON) -> None:
-        """Describe the setting in a JSON schema: what it does, and its default."""
-        schema["description"] = f"{self.does} Default: {self.default}."
+        """Leave the schema as it is: `tribunal.settings.form` adds to it."""
 
     @property
     def default_value(self) -> Any:
@@ -64,12 +65,13 @@ def setting(
     default: str = "",
     nodes: Sequence[str] = (),
     clients: Clients = "nothing",
+    words: bool = False,
     **how: Any,
 ) -> Any:
     """Declare a setting as a field. `how` are arguments of pydantic's `Field`, such as ge, gt and le."""
-    words = Setting(section, title, does, value, default or _in_words(value), nodes, clients)
+    described = Setting(section, title, does, value, default or _in_words(value), nodes, clients, words)
     how["default_factory" if isinstance(value, type) else "default"] = value
-    return Field(title=title, json_schema_extra=words, **how)
+    return Field(title=title, json_schema_extra=described, **how)
 
 
 def _in_words(value: Any) -> str:

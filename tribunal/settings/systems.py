@@ -26,8 +26,8 @@ from tribunal.settings.context import Context, settings_of
 from tribunal.settings.graph_settings import GRAPHS, SETTINGS
 from tribunal.settings.setting import SETTABLE_SEATS
 
-# Settings that `seat`, `verdict` and `ask` heed by themselves, so that every system does.
-_ALWAYS = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
+# Settings that `receive`, `seat`, `verdict` and `ask` heed by themselves, so that every system does.
+_ALWAYS = frozenset({"policy_definition", "scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SEAT = re.compile(r"[a-z][a-z0-9_-]*(:[a-z0-9_-]+)?")
 _systems: dict[str, System] = {}
