@@ -7,6 +7,8 @@ import json
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +20,7 @@ from langgraph_sdk import Auth, get_client
 from langgraph_sdk.errors import APIStatusError
 
 from tests import PROJECT
-from tests.dev_server import dev_server
+from tests.dev_server import dev_server, variables_of
 from tests.service.live import key_of
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server auth")]
@@ -52,13 +54,17 @@ class Deployment(NamedTuple):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example project, with `auth` as docs/deployment.md shows it, one graph of ours, and our `http.app`."""
+    """The example project, with `auth` and `http` as docs/deployment.md shows them, and one graph of ours."""
     folder = tmp_path_factory.mktemp("deployment") / "project"
-    shutil.copytree(PROJECT / "examples" / "project", folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.copytree(
+        PROJECT / "examples" / "project", folder, ignore=shutil.ignore_patterns("__pycache__", ".langgraph_api")
+    )
     [shown] = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     served = json.loads((folder / "langgraph.json").read_text()) | json.loads(shown)
-    served["graphs"]["arcade"] = f"{PROJECT}/graphs/arcade.py:graph"
-    served["http"] |= {"app": f"{PROJECT}/service/mounted.py:app"}
+    (folder / "graphs" / "arcade.py").write_text(
+        'from tribunal.graphs import graph as named\n\ngraph = named("arcade")\n'
+    )
+    served["graphs"]["arcade"] = "./graphs/arcade.py:graph"
     (folder / "langgraph.json").write_text(json.dumps(served))
     return folder
 
@@ -174,6 +180,16 @@ async def test_only_an_admin_changes_assistants_and_nobody_has_a_store(deploymen
             with pytest.raises(APIStatusError) as refused:
                 await call()
             assert refused.value.status_code == 403
+
+
+def test_the_image_of_langgraph_build_is_told_of_it(folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "langgraph_cli", "dockerfile", str(tmp_path / "Dockerfile")]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    served = variables_of(tmp_path / "Dockerfile")
+    auth = json.loads(served["LANGGRAPH_AUTH"])
+    assert (auth["path"].rpartition("/")[2], auth["disable_studio_auth"]) == ("auth.py:auth", True)
+    assert json.loads(served["LANGGRAPH_HTTP"])["app"] == "tribunal.service.mounted:app"
+    assert "**/.env" in (folder / ".dockerignore").read_text().splitlines()
 
 
 async def test_what_is_wrong_with_the_database_is_for_the_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
