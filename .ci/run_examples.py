@@ -63,7 +63,7 @@ def run_project(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    examples = Path(sys.argv[1])
+    examples = Path(sys.argv[1]).resolve()
     run_files(examples)
     run_systems()
     run_project(examples / "project")
