@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -21,6 +22,12 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def variables_of(dockerfile: Path) -> dict[str, str]:
+    """The variables that a Dockerfile sets. Docker reads quotes in ENV as a shell does."""
+    lines = [line for line in dockerfile.read_text().splitlines() if line.startswith("ENV ")]
+    return dict(word.split("=", 1) for line in lines for word in shlex.split(line)[1:])
 
 
 @contextmanager

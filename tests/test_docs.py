@@ -337,7 +337,7 @@ def test_what_other_pages_show_runs(page: str, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("page", sorted((DOCS / "hours").glob("*.md")), ids=lambda page: page.stem)
 def test_what_a_first_hour_shows_runs(page: Path, tmp_path: Path) -> None:
-    """One block after another, in one folder, offline."""
+    """One block after another, in one folder, offline. A text right after a Python block is what it prints."""
     bin_folder = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
     commands = [["sh", "-ec", block] for block in blocks(page, "sh")]
@@ -345,3 +345,6 @@ def test_what_a_first_hour_shows_runs(page: Path, tmp_path: Path) -> None:
     for command in commands:
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+        assert command[-1].count("\n") <= 30
+        _, _, after = page.read_text("utf-8").partition(f"{command[-1]}```\n\n```text\n")
+        assert after.partition("```")[0] in ("", done.stdout), command[-1]

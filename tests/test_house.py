@@ -6,7 +6,6 @@ import ast
 import inspect
 import json
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -17,6 +16,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from tests import PROJECT
+from tests.dev_server import variables_of
 from tribunal.graphs import GRAPHS, graph
 
 # The floors, from the ground up: each room imports only rooms that stand before it here. A room is a
@@ -318,13 +318,15 @@ def test_the_image_that_langgraph_builds_reads_what_langgraph_json_says(tmp_path
     file = tmp_path / "Dockerfile"
     command = [sys.executable, "-m", "langgraph_cli", "dockerfile", str(file), "-c", str(PROJECT / "langgraph.json")]
     subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
-    # Docker reads quotes in ENV as a shell does.
-    words = [
-        word for line in file.read_text().splitlines() if line.startswith("ENV ") for word in shlex.split(line)[1:]
-    ]
-    served = dict(word.split("=", 1) for word in words)
+    served = variables_of(file)
     assert (
         json.loads(served["LANGSERVE_GRAPHS"]).keys()
         == json.loads((PROJECT / "langgraph.json").read_text())["graphs"].keys()
     )
     assert json.loads(served["LANGGRAPH_HTTP"])["app"].endswith("service/mounted.py:app")
+    # The image is built from this folder, without what .dockerignore keeps out.
+    let_in = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    paths = [each["path"] for each in json.loads(served["LANGSERVE_GRAPHS"]).values()]
+    folders = {path.removeprefix(f"/deps/{PROJECT.name}/").split("/")[0] for path in paths}
+    assert folders == {"graphs", "examples"}
+    assert folders <= let_in

@@ -169,6 +169,15 @@ def test_a_system_s_own_tests_pass(python: str, tmp_path: Path, system: Path) ->
     assert " passed in " in run(python, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
 
 
+def test_every_example_ends_in_a_verdict(python: str, tmp_path: Path) -> None:
+    """CI runs the same script with the oldest and the newest LangGraph that pyproject.toml allows."""
+    shutil.copytree(PROJECT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    said = run(python, tmp_path, str(PROJECT / ".ci" / "run_examples.py"), "examples")
+    files = {path.name for path in (PROJECT / "examples").glob("*.py")}
+    assert files | {"debate_to_detect", "llama_guard", "two_annotators", "project/moderator"} <= set(said.split())
+    assert all(".ci/examples" in (PROJECT / ".ci" / name).read_text() for name in ("core", "lowest"))
+
+
 @pytest.fixture(scope="module")
 def url(python: str, project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with dev_server(project, tmp_path_factory.mktemp("server"), python) as address:

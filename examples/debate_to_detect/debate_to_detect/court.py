@@ -19,7 +19,7 @@ from tribunal import BadInput, pieces
 SYSTEM = pieces.System(
     name="debate_to_detect",
     about="two teams debate in four stages; five judges split points between them",
-    seats=("profiler", "affirmative", "negative", "summary", "judge"),
+    seats=("profiler", "affirmative", "negative", "summariser", "judge"),
     prompts="debate_to_detect:prompts",
     experiments="debate_to_detect:experiments",
 )
@@ -31,7 +31,7 @@ POINTS = 7
 class Profiles(BaseModel):
     """The domain of a post, and who should speak about it."""
 
-    domain: Annotated[str, Field(min_length=1, max_length=60)]
+    domain: Annotated[str, Field(min_length=1, max_length=120)]
     affirmative: Annotated[str, Field(min_length=1, max_length=400)]
     negative: Annotated[str, Field(min_length=1, max_length=400)]
     judges: Annotated[str, Field(min_length=1, max_length=400)]
@@ -86,8 +86,8 @@ profiler = pieces.seat(
     writes=["profiles"],
     write=lambda form, state: {"profiles": form.model_dump()},
 )
-summary = pieces.seat(
-    "summary",
+summariser = pieces.seat(
+    "summariser",
     prompt="debate_to_detect/summary",
     form=Summary,
     shows=["transcript"],
@@ -128,6 +128,8 @@ def judge(dimension: str) -> Any:
 @pieces.piece(needs=DIMENSIONS, writes=["outcome"])
 async def count_points(state: Debate) -> Any:
     """End the case for the team with more points. Points that don't add up to seven count by their ratio."""
+    if state.get("outcome"):  # a seat before the judges failed
+        return {}
     given = {name: state[name] for name in DIMENSIONS if state.get(name)}  # type: ignore[literal-required]
     shares = {name: _share(each["negative"], each["affirmative"]) for name, each in given.items()}
     if not shares:
@@ -166,7 +168,7 @@ for stage in STAGES:
         builder.add_node(f"{team}_{stage}", speaker(team, stage))
         builder.add_edge(last, f"{team}_{stage}")
         last = f"{team}_{stage}"
-builder.add_node("summarise", summary)
+builder.add_node("summarise", summariser)
 builder.add_edge(last, "summarise")
 for dimension in DIMENSIONS:
     builder.add_node(f"judge_{dimension}", judge(dimension))

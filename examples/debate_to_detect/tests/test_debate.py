@@ -23,7 +23,7 @@ def test_the_teams_take_turns_and_hear_all_that_was_said(scripted_model: Scripte
     seats = [call.seat for call in record.calls]
     stages = ("opening", "rebuttal", "free", "closing")
     turns = [f"{team}:{stage}" for stage in stages for team in ("affirmative", "negative")]
-    assert seats[:10] == ["profiler", *turns, "summary"]
+    assert seats[:10] == ["profiler", *turns, "summariser"]
     assert {*seats[10:]} == {f"judge:{each}" for each in DIMENSIONS}
     [rebuttal] = scripted_model.told("# Your part: the negative team, rebuttal")
     assert "It speaks of tourists." in rebuttal
@@ -44,6 +44,12 @@ def test_a_judge_who_fails_leaves_the_others_to_decide_and_a_person_to_look(scri
     scripted_model.answer("# Your part: the judge of ethics", Fault(400, "no"))
     record = tribunal.judge(POST, graph="debate_to_detect", scheme="binary")
     assert (record.label, record.uncertain) == (1, True)
+
+
+def test_a_seat_that_fails_before_the_judges_is_the_failure_of_the_case(scripted_model: ScriptedModel) -> None:
+    scripted_model.answer("# Your part: the summary", Fault(400, "no"))
+    record = tribunal.judge(POST, graph="debate_to_detect", scheme="binary")
+    assert (record.outcome, record.calls[-1].seat) == ("failure", "summariser")
 
 
 def test_kinds_of_hate_are_refused_before_any_call(scripted_model: ScriptedModel) -> None:
