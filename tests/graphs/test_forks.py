@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import StateGraph
-from langgraph.types import Command
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, Send
 
 from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
-from tribunal.graphs import builder, graph
+from tribunal.graphs import builder
+from tribunal.pieces import Case, PostInput, Ruling, court_judge, deep_trial, panel, panel_debate, receive
 from tribunal.schema import JSON
 from tribunal.settings.context import Context
 
@@ -198,6 +200,7 @@ def without_chance(state: JSON) -> JSON:
     return [without_chance(each) for each in state] if isinstance(state, list) else state
 
 
+WEEDS = "Refugees: the weeds in our street."
 SECOND = "Our neighbours are a plague, they say."
 CASES = [("arcade", COURT), ("multiround", COURT), ("tribunal", FULL), ("predict", {"perspectives": HEARD}),
          ("antihate", {}), ("mv_debate", {"rounds": 2})]  # fmt: skip
@@ -230,3 +233,100 @@ async def test_a_second_case_on_a_thread_has_nothing_of_the_first(
         sent += thread.sent
     assert without_chance(state) == without_chance(expected)
     assert sorted(sent) == sorted(alone.sent)
+
+
+def own_graph(*steps: tuple[str, Any], loop: int = 0) -> StateGraph[Any, Any, Any, Any]:
+    """A pipeline of one's own: these nodes one after the other, and the first of them again while `loop` says so."""
+    made = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+    nodes = [("receive", receive), *steps, ("judge", court_judge)]
+    for name, node in nodes:
+        made.add_node(name, node)
+    made.add_edge(START, "receive")
+    for (name, _), (after, _) in pairwise(nodes):
+        if name == steps[-1][0] and loop:
+            made.add_conditional_edges(name, lambda state: steps[0][0] if heard(state) < loop and not state.get("outcome") else "judge")
+        else:
+            made.add_edge(name, after)
+    made.add_edge("judge", END)
+    return made
+
+
+def heard(state: JSON) -> int:
+    return roles(state)["prosecutor.investigation"]
+
+
+async def hear_twice(state: Case) -> JSON:
+    """Call a subgraph twice in one node."""
+    first = await deep_trial.ainvoke(state)
+    second = await deep_trial.ainvoke({**state, **first})
+    return {name: second[name] for name in ("transcript", "cues", "calls", "track")}
+
+
+def send_twice(state: Case) -> list[Send]:
+    return [Send("debate", {**state, "question": question}) for question in ("first-question", "second-question")]
+
+
+def fanned_out() -> StateGraph[Any, Any, Any, Any]:
+    made = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+    for name, node in (("receive", receive), ("panel", panel), ("debate", panel_debate), ("judge", court_judge)):
+        made.add_node(name, node)
+    made.add_edge(START, "receive")
+    made.add_edge("receive", "panel")
+    made.add_conditional_edges("panel", send_twice, ["debate"])
+    made.add_edge("debate", "judge")
+    made.add_edge("judge", END)
+    return made
+
+
+OWN: dict[str, StateGraph[Any, Any, Any, Any]] = {
+    "loop": own_graph(("trial", deep_trial), loop=2),
+    "two nodes": own_graph(("trial", deep_trial), ("again", deep_trial)),
+    "twice in a node": own_graph(("trial", hear_twice)),
+    "inside a graph of one's own": own_graph(
+        ("outer", own_graph(("trial", deep_trial)).compile()), ("again", deep_trial)
+    ),
+    "sent twice": fanned_out(),
+}
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["stopped at every agent", "without a checkpointer"])
+@pytest.mark.parametrize("name", OWN)
+async def test_a_graph_of_one_s_own_calls_a_piece_several_times(name: str, kept: bool) -> None:
+    settings = Context(rounds=1, trace=True, perspectives=HEARD if name == "sent twice" else [])
+    plain = Thread(OWN[name])
+    expected = await plain.run({"text": WEEDS}, context=settings)
+    if not kept:
+        alone = OWN[name].compile()
+        for place in (None, RUN):
+            state = await alone.ainvoke({"text": WEEDS}, place, context=settings)
+            assert roles(state) == roles(expected)
+        return
+    thread = Thread(OWN[name])
+    if name != "sent twice":  # two at the same time can't both hand back that there is no outcome yet
+        await thread.run({"text": IMPLICIT}, context=settings)
+    state = await thread.run({"text": WEEDS}, context=Context(**settings.model_dump(exclude_unset=True), stops=["all"]))
+    sent = thread.sent
+    while thread.waits:
+        state = await thread.go_on()
+        sent = sent + thread.sent
+    told = [{name: each[name] for name in ("outcome", "transcript", "cues", "calls") if name in each}
+            for each in (state, expected)]  # fmt: skip
+    assert without_chance(told[0]) == without_chance(told[1])
+    assert sorted(sent) == sorted(plain.sent)
+
+
+async def test_a_fork_in_a_loop_of_one_s_own_edits_one_call_alone() -> None:
+    thread = Thread(OWN["loop"])
+    await thread.run({"text": IMPLICIT}, context=Context(rounds=1, trace=True))
+    state = await thread.run(None, await thread.edit((await thread.steps("trial", "defend"))[0]))
+    shown = [(sent.role, EDIT in sent.words) for sent in thread.sent]
+    assert shown == [("defender", True), ("prosecutor.investigation", False), ("defender", False), ("judge", False)]
+    assert heard(state) == 2
+
+
+async def test_a_subgraph_can_be_called_by_itself() -> None:
+    taken_in = await own_graph(("trial", deep_trial)).compile().ainvoke({"text": IMPLICIT})
+    case = {name: taken_in[name] for name in ("post", "policy", "prompts")}
+    for place in (None, RUN):
+        assert (await deep_trial.ainvoke(case, place, context=Context(rounds=1)))["cues"] == taken_in["cues"]
+        assert deep_trial.invoke(case, place, context=Context(rounds=1))["cues"] == taken_in["cues"]
