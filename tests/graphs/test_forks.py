@@ -244,7 +244,10 @@ def own_graph(*steps: tuple[str, Any], loop: int = 0) -> StateGraph[Any, Any, An
     made.add_edge(START, "receive")
     for (name, _), (after, _) in pairwise(nodes):
         if name == steps[-1][0] and loop:
-            made.add_conditional_edges(name, lambda state: steps[0][0] if heard(state) < loop and not state.get("outcome") else "judge")
+            first = steps[0][0]
+            made.add_conditional_edges(
+                name, lambda state: first if heard(state) < loop and not state.get("outcome") else "judge"
+            )
         else:
             made.add_edge(name, after)
     made.add_edge("judge", END)
