@@ -239,12 +239,12 @@ def own_graph(*steps: tuple[str, Any], loop: int = 0) -> StateGraph[Any, Any, An
     """A pipeline of one's own: these nodes one after the other, and the first of them again while `loop` says so."""
     made = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
     nodes = [("receive", receive), *steps, ("judge", court_judge)]
+    first = steps[0][0]
     for name, node in nodes:
         made.add_node(name, node)
     made.add_edge(START, "receive")
     for (name, _), (after, _) in pairwise(nodes):
         if name == steps[-1][0] and loop:
-            first = steps[0][0]
             made.add_conditional_edges(
                 name, lambda state: first if heard(state) < loop and not state.get("outcome") else "judge"
             )

@@ -136,7 +136,7 @@ FORKS = [  # graph, post, settings, the place in it, and the node before which t
     ("graph", "text", "settings", "place", "node"), FORKS, ids=[f"{each[0]}-{each[3]}" for each in FORKS]
 )
 async def test_a_fork_inside_a_subgraph_keeps_the_edit_once_the_case_has_ended(
-    client: Any, url: str, graph: str, text: str, settings: dict[str, Any], place: str, node: str, means: str
+    client: Any, graph: str, text: str, settings: dict[str, Any], place: str, node: str, means: str
 ) -> None:
     case = Stepping(client, graph)
     assert not await case.begin(text, **settings, trace=True)
@@ -152,7 +152,7 @@ async def test_a_fork_inside_a_subgraph_keeps_the_edit_once_the_case_has_ended(
         async for part in client.runs.stream(case.thread, graph, input=None, **how):
             events += [{**part.data, "place": part.event}] if part.event.startswith("custom") else []
     else:
-        remote = RemoteGraph(graph, url=url)
+        remote = RemoteGraph(graph, client=client)
         at: Any = {"configurable": {"thread_id": case.thread, "checkpoint_ns": place}}
         found: Any = [each async for each in remote.aget_state_history(at, limit=100) if node in each.next][-1]
         kept, before = found.values["post"], found.values["calls"]
