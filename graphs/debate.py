@@ -5,6 +5,7 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, to_responses
 from tribunal.nodes.state import ArguedOutput, PanelState
 from tribunal.settings.context import Context
@@ -20,4 +21,4 @@ builder.add_conditional_edges("open_hate", to_responses, {"both opened": "answer
 builder.add_edge("answer_non_hate", "answer_hate")
 builder.add_edge("answer_hate", END)
 
-graph = builder.compile(name="debate")
+graph = compile_subgraph(builder, "debate")

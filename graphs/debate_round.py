@@ -5,6 +5,7 @@ The history and the Summary are its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.mv_debate.scoring import (
     close_round,
     reflect_on_answers,
@@ -51,4 +52,4 @@ builder.add_edge("revise", "rescore")
 builder.add_edge("rescore", "close")
 builder.add_edge("close", END)
 
-graph = builder.compile(name="debate_round")
+graph = compile_subgraph(builder, "debate_round")

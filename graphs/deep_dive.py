@@ -5,6 +5,7 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.arcade.defender import defend_post, to_prosecution_or_rest
 from tribunal.nodes.arcade.prosecutor import (
     dismiss_case,
@@ -37,4 +38,4 @@ builder.add_conditional_edges("prosecute", to_defence_or_rest, {"argued": "defen
 builder.add_edge("rest", END)
 builder.add_edge("dismiss", END)
 
-graph = builder.compile(name="deep_dive").with_config(recursion_limit=2 * MAX_ROUNDS + 5)
+graph = compile_subgraph(builder, "deep_dive", recursion_limit=2 * MAX_ROUNDS + 5)

@@ -2,6 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.arcade.defender import defend_post
 from tribunal.nodes.arcade.prosecutor import indict_post
 from tribunal.nodes.state import CaseState, TrackOutput
@@ -14,4 +15,4 @@ builder.add_edge(START, "indict")
 builder.add_edge("indict", "defend")
 builder.add_edge("defend", END)
 
-graph = builder.compile(name="fast_track")
+graph = compile_subgraph(builder, "fast_track")

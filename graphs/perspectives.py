@@ -2,6 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.predict.perspective import recall_examples, take_stance, to_perspectives
 from tribunal.nodes.state import PanelState, PerspectivesOutput
 from tribunal.settings.context import Context
@@ -13,4 +14,4 @@ builder.add_edge(START, "recall")
 builder.add_conditional_edges("recall", to_perspectives, {"each at once": "perspective"})
 builder.add_edge("perspective", END)
 
-graph = builder.compile(name="perspectives")
+graph = compile_subgraph(builder, "perspectives")

@@ -5,6 +5,7 @@ It needs `begin` before it, and leaves the verdict to its caller.
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.antihate.judgement import check_sufficiency, to_next_turn, weigh_page
 from tribunal.nodes.antihate.pages import choose_hits, fetch_pages, read_next_page, to_fetch, to_next_page
 from tribunal.nodes.antihate.queries import propose_queries, search_queries, to_search
@@ -31,4 +32,4 @@ builder.add_conditional_edges("weigh", to_next_page, {"next page": "read", "all 
 builder.add_conditional_edges("enough", to_next_turn, {"not enough yet": "propose", "enough, or turns done": END})
 
 # A turn takes five steps and two more a page; the bounds are those of the settings.
-graph = builder.compile(name="research").with_config(recursion_limit=10 * (5 + 2 * 50) + 5)
+graph = compile_subgraph(builder, "research", recursion_limit=10 * (5 + 2 * 50) + 5)

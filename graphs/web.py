@@ -3,6 +3,7 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.research import graph as research
+from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.court.case import begin_lookup, report_research
 from tribunal.nodes.state import Case, WebOutput
 from tribunal.settings.context import Context
@@ -16,4 +17,4 @@ builder.add_edge("look_up", "research")
 builder.add_edge("research", "report")
 builder.add_edge("report", END)
 
-graph = builder.compile(name="web")
+graph = compile_subgraph(builder, "web")

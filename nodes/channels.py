@@ -18,6 +18,9 @@ from tribunal.core.text import escape_markdown, shorten_repr, wellformed_json
 from tribunal.errors import BadInput, WrongState
 from tribunal.schema import JSON
 
+# A key beside the channels of what `Send` gives a subgraph: no other task of this step is sent to the same node.
+SENT_ALONE = "sent_alone"
+
 
 class PostChannel(LastValue[Any]):
     """A channel of the post as it was given: whatever no database or model takes is repaired before it is stored.

@@ -183,6 +183,7 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
         "prompts": prompts.dump(),
         "round": 0,
         **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
+        **(_CLEAN_IF_THERE if state.get("post") else {}),
         "warnings": Overwrite(warnings),
     }
 
@@ -227,6 +228,17 @@ _CLEAN: JSON = {
     "early_exit": False,
     "reserved": 0,
     "budget_from": 0,
+}
+# The same of channels that only some graphs have. LangGraph leaves out those that this graph doesn't have.
+_CLEAN_IF_THERE: JSON = {
+    **{
+        name: Overwrite([])
+        for name in ("absent", "tried", "pages", "plans", "judgements", "debate", "dropped", "trials")
+    },
+    "run": "",
+    "turn": 0,
+    "sufficient": None,
+    "review": None,
 }
 
 

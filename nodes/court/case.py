@@ -17,6 +17,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import asking_node, node, router
 from tribunal.nodes.antihate.research import begin_research
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
+from tribunal.nodes.channels import SENT_ALONE
 from tribunal.nodes.forms import decision_form, mend_decision, sure_form
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.nodes.state import Case, CaseRuntime, CaseState, log_of_fault, post_of
@@ -101,9 +102,9 @@ async def _branch_to_court(state: Case, scan: str) -> list[Send | str]:
     heard = len(await open_searchers(context)) if hears_perspectives(context) and text else 0
     sent: list[Send | str] = [scan]
     if context.web and text:
-        sent.append(Send("web", reserve_requests(state, heard + TRIAL)))
+        sent.append(Send("web", {**reserve_requests(state, heard + TRIAL), SENT_ALONE: True}))
     if heard:
-        sent.append(Send("perspectives", reserve_requests(state, TRIAL)))
+        sent.append(Send("perspectives", {**reserve_requests(state, TRIAL), SENT_ALONE: True}))
     if context.precedents and text:
         sent.append(Send("find_precedents", state))
     return sent

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langgraph.pregel.remote import RemoteGraph
 
-from tests.graphs.test_server_pausing import EXPLICIT, IMPLICIT
+from tests.graphs.test_server_pausing import EXPLICIT, HEARD, IMPLICIT
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
@@ -113,3 +114,61 @@ async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head
     await case.edit(before, {"warnings": ["another way"]})
     [stop] = await case.run(input=None, context={"stops": ["all"]})
     assert stop["value"]["stopped_before"] == "investigate"
+
+
+COURT: dict[str, Any] = {"rounds": 2, "early_exit": False}
+FULL: dict[str, Any] = {**COURT, "web": True, "search": "none", "max_turns": 2, "perspectives": HEARD}
+FORKS = [  # graph, post, settings, the place in it, and the node before which the case goes back
+    ("arcade", IMPLICIT, COURT, "deep_dive", "defend"),
+    ("arcade", EXPLICIT, {}, "fast_track", "defend"),
+    ("multiround", IMPLICIT, COURT, "deep_dive", "prosecute"),
+    ("tribunal", IMPLICIT, FULL, "web|research", "search"),
+    ("tribunal", IMPLICIT, FULL, "perspectives", "perspective"),
+    ("tribunal", IMPLICIT, FULL, "deep_dive", "prosecute"),
+    ("predict", IMPLICIT, {"perspectives": HEARD}, "debate", "answer_non_hate"),
+    ("antihate", IMPLICIT, {"search": "none", "max_turns": 2}, "research", "search"),
+    ("mv_debate", IMPLICIT, {"rounds": 1}, "debate_round", "view"),
+]
+
+
+@pytest.mark.parametrize("means", ["SDK", "RemoteGraph"])
+@pytest.mark.parametrize(
+    ("graph", "text", "settings", "place", "node"), FORKS, ids=[f"{each[0]}-{each[3]}" for each in FORKS]
+)
+async def test_a_fork_inside_a_subgraph_keeps_the_edit_once_the_case_has_ended(
+    client: Any, graph: str, text: str, settings: dict[str, Any], place: str, node: str, means: str
+) -> None:
+    case = Stepping(client, graph)
+    assert not await case.begin(text, **settings, trace=True)
+    paid = [call["id"] for call in case.values["calls"]]
+    edit = {"text": f"{text} whispered"}
+    events: list[dict[str, Any]] = []
+    if means == "SDK":
+        history = await client.threads.get_history(case.thread, checkpoint={"checkpoint_ns": place}, limit=100)
+        step = [each for each in history if node in each["next"]][-1]
+        kept, before = step["values"]["post"], step["values"]["calls"]
+        made = await client.threads.update_state(case.thread, {"post": {**kept, **edit}}, checkpoint=step["checkpoint"])
+        how: dict[str, Any] = {"checkpoint": made["checkpoint"], "stream_mode": "custom", "stream_subgraphs": True}
+        async for part in client.runs.stream(case.thread, graph, input=None, **how):
+            events += [{**part.data, "place": part.event}] if part.event.startswith("custom") else []
+    else:
+        remote = RemoteGraph(graph, client=client)
+        at: Any = {"configurable": {"thread_id": case.thread, "checkpoint_ns": place}}
+        found: Any = [each async for each in remote.aget_state_history(at, limit=100) if node in each.next][-1]
+        kept, before = found.values["post"], found.values["calls"]
+        edited: Any = await remote.aupdate_state(found.config, {"post": {**kept, **edit}})
+        run: Any = {"configurable": {"thread_id": case.thread}}
+        how = {"checkpoint": edited["configurable"], "stream_mode": "custom", "subgraphs": True}
+        async for space, event in remote.astream(None, run, **how):
+            events.append({**event, "place": "|".join(["custom", *space])})
+    values = (await client.threads.get_state(case.thread))["values"]
+    assert values["outcome"]["outcome"] == "verdict"
+    made_before = {call["id"] for call in before}
+    calls = [call["id"] for call in values["calls"]]
+    assert made_before == set(calls) & set(paid), "nothing before the fork is paid again"
+    assert len(calls) == len(paid)
+    sent = [event for event in events if event["event"] == "call"]
+    assert len(sent) == len(paid) - len(made_before)
+    inside = [json.dumps(each["prompt"]) for each in sent if each["place"].startswith(f"custom|{place}")]
+    assert inside
+    assert all("whispered" in prompt for prompt in inside)
