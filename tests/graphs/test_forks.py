@@ -185,7 +185,7 @@ async def test_a_fork_that_stops_at_its_first_agent_goes_on_from_there(
     await thread.run(None, await thread.edit(step))
     assert not any(sent.place.startswith(place) for sent in thread.sent)
     [wait] = [each for each in thread.waits.values() if each.value["stopped_before"] == node]
-    assert EDIT in str(wait.value["questions"])
+    assert EDIT in str(wait.value["question"])
     await thread.run(Command(resume={wait.id: "go on"}))
     inside = [sent for sent in thread.sent if sent.place.startswith(place)]
     assert inside
@@ -315,7 +315,8 @@ async def test_a_graph_of_one_s_own_calls_a_piece_several_times(name: str, kept:
     told = [{name: each[name] for name in ("outcome", "transcript", "cues", "calls") if name in each}
             for each in (state, expected)]  # fmt: skip
     assert without_chance(told[0]) == without_chance(told[1])
-    assert sorted(sent) == sorted(plain.sent)
+    # A call that is made at a stop is a task of its own, one graph further in.
+    assert sorted(each[1:] for each in sent) == sorted(each[1:] for each in plain.sent)
 
 
 async def test_a_fork_in_a_loop_of_one_s_own_edits_one_call_alone() -> None:

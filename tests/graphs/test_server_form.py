@@ -94,7 +94,7 @@ async def test_edited_words_are_in_force_and_in_the_case_s_hashes(editor: Any) -
     context = {**unchanged, **WORDS, "stops": ["judge"]}
     await editor.runs.wait(thread, "arcade", input=POST, context=context)
     stopped = (await editor.threads.get_state(thread))["tasks"][0]["interrupts"][0]["value"]
-    told = "\n".join(turn["content"] for turn in stopped["questions"][0]["prompt"])
+    told = "\n".join(turn["content"] for turn in stopped["question"]["prompt"])
     assert "Weigh irony twice." in told
     assert DEFINITION in told
     assert load_policy("h-vli").definition not in told
