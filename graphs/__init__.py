@@ -73,7 +73,7 @@ def graph(name: str) -> Any:
         found = plugin("tribunal.graphs", name, CompiledStateGraph, "graph")
         if found is None:
             raise _no_graph(name)
-    note_place(name, str(getattr(found, "name", "")))
+    note_place(name, str(getattr(found, "name", "")), getattr(found, "context_schema", None))
     return found
 
 

@@ -58,6 +58,7 @@ def seat(
     required: bool = True,
     writes: Sequence[str] = ("transcript",),
     write: Callable[[Filled, Any], JSON | Awaitable[JSON]] | None = None,
+    heeds: Sequence[str] = (),
 ) -> SeatNode:
     """Return a node that asks a seat of one's own, as our agents are asked.
 
@@ -85,6 +86,7 @@ def seat(
         writes: the channels that it writes.
         write: returns the update of the state, from the form and the state. It may be a coroutine, and may return what
             `verdict` gives. Without it the seat says its answer in the transcript.
+        heeds: the settings that its prompt, its form or `write` depend on, such as `policy_clauses`.
 
     Raises:
         BadInput: the name is no seat's, a channel can't be shown, or no `write` fills what `writes` names. When asked:
@@ -115,7 +117,9 @@ def seat(
         return await _apply_write(write, answer, state)
 
     speak.__name__ = name.replace(":", "_")
-    return piece(needs=["post"], uses=shows, writes=writes, besides=FAILED)(agent(speak))
+    settings = {"scheme", falls_to, "max_calls", "max_tokens", *heeds}
+    declare = piece(needs=["post"], uses=shows, writes=writes, besides=FAILED, heeds=settings, seats=[name])
+    return declare(agent(speak))
 
 
 async def _apply_write(

@@ -9,7 +9,7 @@ A system lives in a package of its own, whose `pyproject.toml` names its compile
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,13 +21,14 @@ from pydantic import create_model
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
-from tribunal.settings.base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.settings.base import COMPOSED, GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.settings.context import Context, settings_of
-from tribunal.settings.graph_settings import GRAPHS, SETTINGS
+from tribunal.settings.graph_settings import GRAPHS, SETTINGS, PieceSettings
+from tribunal.settings.names import Mode
 from tribunal.settings.setting import SETTABLE_SEATS
 
-# Settings that `seat`, `verdict` and `ask` heed by themselves, so that every system does.
-_ALWAYS = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
+# Settings that `seat`, `verdict` and `ask` may heed by themselves.
+OF_ANY_AGENT = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SEAT = re.compile(r"[a-z][a-z0-9_-]*(:[a-z0-9_-]+)?")
 _systems: dict[str, System] = {}
@@ -65,19 +66,11 @@ class System:
                 f"system: {self.name!r}: can't be the name of a system; give small letters, digits and underscores, "
                 f"and none of {', '.join(GRAPHS)}"
             )
-        # `mode` names the variants of our own systems.
-        if unknown := next((name for name in self.heeds if name not in SETTINGS or name == "mode"), None):
-            way = suggest_name(unknown, SETTINGS) or "docs/settings.md has the settings"
-            raise BadInput(f"system: {self.name}: heeds {unknown!r}, which is no setting that it can heed; {way}")
+        check_heeded(f"system: {self.name}", self.heeds)
         register_seats(self.seats)
         _systems[self.name] = self
-        fields: dict[str, Any] = {}
-        for name, field in Context.model_fields.items():
-            if name not in EveryGraph.model_fields and (name in _ALWAYS or name in self.heeds):
-                fields[name] = field.annotation, copy(field)
-        settings = create_model(f"Settings of {self.name}", __base__=EveryGraph, **fields)
-        settings.graph, settings.is_ours, settings.about, settings.seated = self.name, False, self.about, self.seats
-        GRAPH_SETTINGS[self.name] = settings
+        GRAPH_SETTINGS[self.name] = derive_settings(self.name, {*OF_ANY_AGENT, *self.heeds}, self.seats)
+        GRAPH_SETTINGS[self.name].about = self.about
 
     def read_prompts(self) -> dict[str, str]:
         """Return the text of each of its prompts by name.
@@ -106,6 +99,56 @@ class System:
         return {} if self.experiments is None else _read_folder(self.experiments, ".toml", field)
 
 
+def check_heeded(declared_by: str, names: Iterable[str]) -> None:
+    """Check that settings can be declared as heeded. `mode` can't: it names the variants of our own systems.
+
+    Args:
+        declared_by: what the error begins with.
+        names: the settings.
+
+    Raises:
+        BadInput: there is no such setting.
+    """
+    if unknown := next((name for name in names if name not in SETTINGS or name == "mode"), None):
+        way = suggest_name(unknown, SETTINGS) or "docs/settings.md has the settings"
+        raise BadInput(f"{declared_by}: heeds {unknown!r}, which is no setting that it can heed; {way}")
+
+
+class _DerivedSettings(EveryGraph):
+    """The settings of a graph of the user: those that its pieces heed, with the rules of our own pieces."""
+
+    def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
+        """Yield what has no effect by the rules of our pieces. Settings that the graph doesn't have are at defaults."""
+        yield from PieceSettings.model_construct(**dict(self)).idle_settings()
+
+
+def derive_settings(
+    graph: str,
+    heeded: Iterable[str],
+    seats: Sequence[str],
+    *,
+    modes: Sequence[Mode] = ("full",),
+    heeding: Mapping[str, Sequence[str]] | None = None,
+) -> type[EveryGraph]:
+    """Return the settings class of a graph of the user.
+
+    Args:
+        graph: its name in refusals.
+        heeded: the settings that it heeds beside those of every graph.
+        seats: who may be asked in it; empty: unknown.
+        modes: the modes that it can run in.
+        heeding: the nodes that heed each setting, by the setting's name.
+    """
+    own = {*heeded} - EveryGraph.model_fields.keys()
+    fields: dict[str, Any] = {
+        name: (field.annotation, copy(field)) for name, field in Context.model_fields.items() if name in own
+    }
+    settings = create_model(f"Settings of {graph}", __base__=_DerivedSettings, **fields)
+    settings.graph, settings.is_ours, settings.seated = graph, False, tuple(seats)
+    settings.modes, settings.heeding = tuple(modes), heeding or {}
+    return settings
+
+
 def system_of(graph: str) -> System | None:
     """Return the system that a graph belongs to; None for a graph that has none.
 
@@ -115,9 +158,17 @@ def system_of(graph: str) -> System | None:
     return _systems.get(PLACES.get(graph, graph))
 
 
-def note_place(graph: str, called: str) -> None:
-    """Remember under which name the graph of a place was compiled, so that `system_of` finds its system."""
+def note_place(graph: str, called: str, settings: object) -> None:
+    """Remember the name and the settings of the graph of a place, so that `system_of` and `settings_of` find them.
+
+    Args:
+        graph: the place.
+        called: the name that the graph was compiled under.
+        settings: its `context_schema`.
+    """
     PLACES[graph] = called
+    if isinstance(settings, type) and issubclass(settings, _DerivedSettings) and called not in _systems:
+        COMPOSED[graph] = settings
 
 
 def systems() -> list[System]:
