@@ -57,9 +57,18 @@ from tribunal.schema import (
 from tribunal.settings.context import Context
 
 if TYPE_CHECKING:
-    from tribunal.typed_names import CallData, CueData, EvidenceData, OpinionData, PostData, PrecedentData, TurnData
+    from tribunal.typed_names import (
+        CallData,
+        CueData,
+        EvidenceData,
+        OpinionData,
+        OutcomeData,
+        PostData,
+        PrecedentData,
+        TurnData,
+    )
 else:
-    CallData = CueData = EvidenceData = OpinionData = PostData = PrecedentData = TurnData = JSON
+    CallData = CueData = EvidenceData = OpinionData = OutcomeData = PostData = PrecedentData = TurnData = JSON
 
 # The run that a node is in: its settings, and whoever watches it.
 CaseRuntime: TypeAlias = Runtime[Context]
@@ -171,7 +180,7 @@ class CaseState(PostInput, total=False):
     warnings: Annotated[list[str], says("What a reader of the verdict should know."), union]
     budget_spent: Annotated[bool, says("Whether the budget is spent, so that nobody but the judge is asked any more.")]
     outcome: Annotated[
-        JSON | None,
+        OutcomeData | None,
         Like(Outcome | None, "How the case ended: a verdict, a refusal or a failure; null while it is open."),
     ]
     # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
@@ -289,19 +298,54 @@ _DECIDED = ("post", "policy", "prompts", "outcome", "messages")
 _ENDED = ("budget_spent", "outcome", "messages")
 _COURT = (*_DECIDED, "track", "round", "transcript", "cues", "saved")
 _WEB = ("run", "turn", "tried", "pages", "evidence", "plans", "judgements", "sufficient")
-# Of the graphs that decide, and of a pipeline of one's own (`Ruling`).
-CourtOutput = _output("CourtOutput", *_COURT)
-BaselineOutput = _output("BaselineOutput", *_COURT, "scheme")
-PredictOutput = _output("PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme")
-ResearchOutput = _output("ResearchOutput", *_WEB, *_DECIDED, "track", "scheme")
-DebateOutput = _output("DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript")
-Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "review", "trials")
-# Of what they are made of.
-PerspectivesOutput = _output("PerspectivesOutput", "panel", "opinions", "absent", "budget_spent")
-WebOutput = _output("WebOutput", *_WEB)
-RoundOutput = _output("RoundOutput", "round", "debate", "dropped", "transcript", *_ENDED)
-TrackOutput = _output("TrackOutput", "cues", "transcript", "round", "track", "saved", *_ENDED)
-ArguedOutput = _output("ArguedOutput", "transcript", *_ENDED)
+if TYPE_CHECKING:
+    from tribunal.typed_names import (
+        ArguedOutput as ArguedOutput,
+    )
+    from tribunal.typed_names import (
+        BaselineOutput as BaselineOutput,
+    )
+    from tribunal.typed_names import (
+        CourtOutput as CourtOutput,
+    )
+    from tribunal.typed_names import (
+        DebateOutput as DebateOutput,
+    )
+    from tribunal.typed_names import (
+        PerspectivesOutput as PerspectivesOutput,
+    )
+    from tribunal.typed_names import (
+        PredictOutput as PredictOutput,
+    )
+    from tribunal.typed_names import (
+        ResearchOutput as ResearchOutput,
+    )
+    from tribunal.typed_names import (
+        RoundOutput as RoundOutput,
+    )
+    from tribunal.typed_names import (
+        Ruling as Ruling,
+    )
+    from tribunal.typed_names import (
+        TrackOutput as TrackOutput,
+    )
+    from tribunal.typed_names import (
+        WebOutput as WebOutput,
+    )
+else:
+    # Of the graphs that decide, and of a pipeline of one's own (`Ruling`).
+    CourtOutput = _output("CourtOutput", *_COURT)
+    BaselineOutput = _output("BaselineOutput", *_COURT, "scheme")
+    PredictOutput = _output("PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme")
+    ResearchOutput = _output("ResearchOutput", *_WEB, *_DECIDED, "track", "scheme")
+    DebateOutput = _output("DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript")
+    Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "review", "trials")
+    # Of what they are made of.
+    PerspectivesOutput = _output("PerspectivesOutput", "panel", "opinions", "absent", "budget_spent")
+    WebOutput = _output("WebOutput", *_WEB)
+    RoundOutput = _output("RoundOutput", "round", "debate", "dropped", "transcript", *_ENDED)
+    TrackOutput = _output("TrackOutput", "cues", "transcript", "round", "track", "saved", *_ENDED)
+    ArguedOutput = _output("ArguedOutput", "transcript", *_ENDED)
 
 
 @functools.cache

@@ -132,7 +132,7 @@ async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
 @node
 async def report_research(state: Case, runtime: CaseRuntime) -> JSON:
     """Hand to the court what the research found; if it broke off, say so, and the trial goes on."""
-    outcome: JSON = state.get("outcome") or {}
+    outcome: Any = state.get("outcome") or {}
     if not outcome:
         return {}
     how = "was refused" if outcome["outcome"] == "refusal" else "failed"

@@ -21,6 +21,7 @@ from pydantic import create_model
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
+from tribunal.plugins import import_regular_package
 from tribunal.settings.base import COMPOSED, GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.settings.context import Context, settings_of
 from tribunal.settings.graph_settings import GRAPHS, SETTINGS, PieceSettings
@@ -30,6 +31,10 @@ from tribunal.settings.setting import SETTABLE_SEATS
 # Settings that `seat`, `verdict` and `ask` may heed by themselves.
 OF_ANY_AGENT = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PROMPT = re.compile(r"[a-z][a-z0-9_]*/_?[a-z][a-z0-9_-]*")
+_NO_PROMPTS = ("README", "LICENSE", "NOTICE")  # files that may lie beside prompts
+# Folders of our own prompts; `own` is for those that a seat is given as text or file.
+OUR_PROMPTS = ("court", "exam", "explained", "own", "peers", "system")
 _SEAT = re.compile(r"[a-z][a-z0-9_-]*(:[a-z0-9_-]+)?")
 _systems: dict[str, System] = {}
 
@@ -45,11 +50,12 @@ class System:
         heeds: the settings that it heeds beside those that every graph heeds (docs/settings.md). Another one is
             refused.
         prompts: the folder of its prompts, as a path or as `package:folder`. A file `annotate.md` there is the prompt
-            `NAME/annotate`, and `system.md` holds its standing instructions, `system/NAME`.
+            `NAME/annotate`, and `system.md` holds its standing instructions, `system/NAME`. The name of a file has
+            small letters, digits, - and _; with a _ in front it is a part that other prompts include.
         experiments: the folder of its experiments (`*.toml`), as a path or as `package:folder`.
 
     Raises:
-        BadInput: a name is no plain name or is taken, or a setting doesn't exist.
+        BadInput: a name is no plain name or is taken, a setting doesn't exist, or the prompts can't be read.
     """
 
     name: str
@@ -61,11 +67,13 @@ class System:
 
     def __post_init__(self) -> None:
         """Check and register it."""
-        if not _NAME.fullmatch(self.name) or self.name in GRAPHS:
+        if not _NAME.fullmatch(self.name) or self.name in (*GRAPHS, *OUR_PROMPTS):
             raise BadInput(
                 f"system: {self.name!r}: can't be the name of a system; give small letters, digits and underscores, "
-                f"and none of {', '.join(GRAPHS)}"
+                f"and none of {', '.join((*GRAPHS, *OUR_PROMPTS))}"
             )
+        for stem in self._read_prompt_files():
+            check_prompt_name(f"system: {self.name}: prompts: {stem}.md", f"{self.name}/{stem}")
         check_heeded(f"system: {self.name}", self.heeds)
         register_seats(self.seats)
         _systems[self.name] = self
@@ -78,16 +86,20 @@ class System:
         Raises:
             BadInput: the folder can't be read, or holds no prompt.
         """
+        texts = self._read_prompt_files()
+        return {
+            f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}": text for stem, text in texts.items()
+        }
+
+    def _read_prompt_files(self) -> dict[str, str]:
+        """Return the text of each file of prompts by its name without `.md`. Raises as `read_prompts`."""
         if self.prompts is None:
             return {}
         read = _read_folder(self.prompts, ".md", f"system: {self.name}: prompts")
-        found = {
-            stem: text.strip() for stem, text in read.items() if stem.upper() not in ("README", "LICENSE", "NOTICE")
-        }
-        if not found:
+        texts = {stem: text.strip() for stem, text in read.items() if stem.upper() not in _NO_PROMPTS}
+        if not texts:
             raise BadInput(f"system: {self.name}: prompts: {self.prompts}: holds no prompt; put NAME.md files there")
-        called = {stem: f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}" for stem in found}
-        return {called[stem]: text for stem, text in found.items()}
+        return texts
 
     def read_experiments(self) -> dict[str, str]:
         """Return the text of each of its experiments by name.
@@ -97,6 +109,23 @@ class System:
         """
         field = f"system: {self.name}: experiments"
         return {} if self.experiments is None else _read_folder(self.experiments, ".toml", field)
+
+
+def check_prompt_name(declared_by: str, name: str) -> None:
+    """Check the name of a prompt, as a `System` or a `seat` declares it.
+
+    Args:
+        declared_by: what the error begins with.
+        name: the name.
+
+    Raises:
+        BadInput: it doesn't keep to the rule.
+    """
+    if not _PROMPT.fullmatch(name):
+        raise BadInput(
+            f"{declared_by}: {name!r} can't be the name of a prompt; a name is SYSTEM/PROMPT, in small letters, "
+            "digits, - and _; give a Path for a file"
+        )
 
 
 def check_heeded(declared_by: str, names: Iterable[str]) -> None:
@@ -189,6 +218,7 @@ def resource(place: str | Path) -> Traversable:
     if isinstance(place, Path) or not colon:
         return Path(place).expanduser()
     try:
+        import_regular_package(package.partition(".")[0])
         return files(package).joinpath(inside)
     except (ImportError, TypeError, ValueError) as error:
         raise BadInput(f"{place}: can't be read: {error}; give a path, or package:path") from error
