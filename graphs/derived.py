@@ -57,6 +57,8 @@ def _derive(builder: Any, contracts: Mapping[str, Contract], graph: str, system:
         named = [name for node, contract in nodes if _heeds(node, contract, setting) for name in (node.top, node.drawn)]
         if named:
             heeding[setting] = list(dict.fromkeys(named))
+    if "review" not in heeding:
+        heeding.pop("review_rule", None)  # `open_case` only checks it
     # An agent that declares no seat may ask anybody.
     unknown = any(node.asks and not contract.seats for node, contract in nodes)
     seats = () if unknown else tuple(dict.fromkeys(seat for each in pieces for seat in each.seats))
