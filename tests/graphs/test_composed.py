@@ -131,7 +131,10 @@ async def test_a_composed_court_is_reviewed_and_sent_back() -> None:
     builder: Any = runpy.run_path(str(EXAMPLES / "court_with_review.py"))["builder"]
     graph = builder.compile(checkpointer=InMemorySaver())
     run, settings = {"configurable": {"thread_id": "1"}}, Context(review=True, review_rule=["all"], rounds=1)
-    for post, track in (("Immigrants: the weeds in our garden.", "deep_dive"), (, "fast")):
+    for post, track in (
+        ("Immigrants: the weeds in our garden.", "deep_dive"),
+        ("Immigrants are vermin and should be deported.", "fast"),
+    ):
         state = await graph.ainvoke({"text": post}, run, context=settings)
         assert state["__interrupt__"], track
         assert state["track"].startswith(track)
