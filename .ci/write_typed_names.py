@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 
 from tribunal.core.calls import Call
 from tribunal.exhibit import Box
-from tribunal.nodes import state
+from tribunal.nodes import outputs
 from tribunal.nodes.state import Case, channel_forms
 from tribunal.process.model_objects import FIELDS
 from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
@@ -62,7 +62,7 @@ def models_in(declared: Any) -> Iterator[type[BaseModel]]:
 
 def output_hints(name: str) -> dict[str, Any]:
     """Return the type of each channel of an output, as the models behind it."""
-    return {channel: channel_forms()[channel] for channel in get_type_hints(getattr(state, name))}
+    return {channel: channel_forms()[channel] for channel in get_type_hints(getattr(outputs, name))}
 
 
 def find_models() -> list[type[BaseModel]]:

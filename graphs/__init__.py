@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.pregel import Pregel
 
-    from tribunal.nodes.state import Case, PostInput, Ruling
+    from tribunal.nodes.outputs import Ruling
+    from tribunal.nodes.state import Case, PostInput
     from tribunal.settings.context import Context
 
 __all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "keep_cases", "load_seats", "named_graphs"]

@@ -13,7 +13,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -25,11 +24,11 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import TribunalError
+from tribunal.graphs.derived import Contract as Contract
 from tribunal.graphs.derived import apply_derived_settings
 from tribunal.nodes.agents import NodeFunction
 from tribunal.nodes.state import Case
 from tribunal.settings.graph_settings import PieceSettings, PredictSettings
-from tribunal.settings.names import Mode
 from tribunal.settings.systems import check_heeded
 
 if TYPE_CHECKING:
@@ -45,34 +44,6 @@ class WrongComposition(TribunalError):
         """Keep the channel."""
         super().__init__(message)
         self.channel = channel
-
-
-@dataclass(frozen=True)
-class Contract:
-    """The channels of a piece.
-
-    Attributes:
-        needs: something before it must write them.
-        uses: it shows them to its agents where they are there.
-        writes: it gives them.
-        letter: that of the ids of the evidence it gives, where it gives any: E, of E1 and E2.
-        besides: it gives them where the state has them: an outcome where an agent failed, and what a record shows.
-        heeds: the settings that it reads beside those of every graph. Of ours: those that it may read, of which
-            `tribunal.settings` knows the nodes.
-        seats: the seats that it asks; of several of a kind, the kind.
-        modes: the modes that it can run in, beside `full`.
-        node: the name of a node of ours in our own graphs; empty for a piece of the user.
-    """
-
-    needs: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    letter: str = ""
-    besides: tuple[str, ...] = ()
-    heeds: tuple[str, ...] = ()
-    seats: tuple[str, ...] = ()
-    modes: tuple[Mode, ...] = ()
-    node: str = ""
 
 
 # What every agent touches besides: the log of its calls, and how the case ends if it fails.

@@ -1,10 +1,13 @@
-"""The settings of a composed graph: those that its pieces heed, in place of `Context`, which has every setting."""
+"""The contract of a piece, and the settings of a composed graph: those that its pieces heed.
+
+They take the place of `Context`, which has every setting.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from langgraph.graph import StateGraph
 
@@ -12,14 +15,39 @@ from tribunal.nodes.intake import graph_received, received_by
 from tribunal.settings.base import GRAPH_SETTINGS, EveryGraph
 from tribunal.settings.context import Context
 from tribunal.settings.graph_settings import GRAPHS
-from tribunal.settings.names import GraphNode, node_heeds, nodes_in
+from tribunal.settings.names import GraphNode, Mode, node_heeds, nodes_in
 from tribunal.settings.setting import DECLARED
 from tribunal.settings.systems import OF_ANY_AGENT, derive_settings, system_of
 
-if TYPE_CHECKING:
-    from tribunal.graphs.contracts import Contract
-
 _CERTAINTY = ("threshold", "threshold_file")  # which every verdict is held to
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The channels of a piece.
+
+    Attributes:
+        needs: something before it must write them.
+        uses: it shows them to its agents where they are there.
+        writes: it gives them.
+        letter: that of the ids of the evidence it gives, where it gives any: E, of E1 and E2.
+        besides: it gives them where the state has them: an outcome where an agent failed, and what a record shows.
+        heeds: the settings that it reads beside those of every graph. Of ours: those that it may read, of which
+            `tribunal.settings` knows the nodes.
+        seats: the seats that it asks; of several of a kind, the kind.
+        modes: the modes that it can run in, beside `full`.
+        node: the name of a node of ours in our own graphs; empty for a piece of the user.
+    """
+
+    needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    letter: str = ""
+    besides: tuple[str, ...] = ()
+    heeds: tuple[str, ...] = ()
+    seats: tuple[str, ...] = ()
+    modes: tuple[Mode, ...] = ()
+    node: str = ""
 
 
 def apply_derived_settings(builder: StateGraph[Any, Any, Any, Any], contracts: Mapping[str, Contract]) -> None:

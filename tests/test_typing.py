@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from tests import PROJECT
-from tribunal.nodes import state
+from tribunal.nodes import outputs
 from tribunal.process.model_objects import FIELDS
 from tribunal.settings.context import Context
 
@@ -169,7 +169,7 @@ def test_what_is_right_passes(file: str, errors: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("output", writer["OUTPUTS"])
 def test_the_channels_of_an_output_are_those_that_the_graph_gives(output: str) -> None:
-    assert {*get_type_hints(getattr(typed_names, output))} == {*get_type_hints(getattr(state, output))}
+    assert {*get_type_hints(getattr(typed_names, output))} == {*get_type_hints(getattr(outputs, output))}
 
 
 @pytest.mark.long

@@ -38,7 +38,8 @@ from tribunal.nodes.court.review import review_case as review
 from tribunal.nodes.court.review import to_retrial
 from tribunal.nodes.forms import decision_form
 from tribunal.nodes.intake import receive, received_by
-from tribunal.nodes.state import Case, PostInput, Ruling
+from tribunal.nodes.outputs import Ruling
+from tribunal.nodes.state import Case, PostInput
 from tribunal.pieces.retrieved import evidence_from
 from tribunal.pieces.seats import SeatNode, refusal, seat, verdict
 from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
