@@ -18,17 +18,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from tribunal.core.calls import Call
 from tribunal.exhibit import Box
-from tribunal.nodes.state import Case
+from tribunal.nodes import outputs
+from tribunal.nodes.state import Case, channel_forms
 from tribunal.process.model_objects import FIELDS
 from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
 from tribunal.settings.context import Context
 from tribunal.settings.graph_settings import SETTINGS
 
 PATH = Path(__file__).parents[1] / "tribunal" / "typed_names.pyi"
-MODELS = (Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call)
+# What the graphs give back.
+OUTPUTS = (
+    "CourtOutput", "BaselineOutput", "PredictOutput", "ResearchOutput", "DebateOutput", "Ruling", "PerspectivesOutput",
+    "WebOutput", "RoundOutput", "TrackOutput", "ArguedOutput",
+)  # fmt: skip
 _HEAD = '''"""What editors and type checkers know: the keywords of `judge`, the channels, and the JSON in them.
 
 Written by .ci/write_typed_names.py, from the settings of all graphs, `tribunal.schema` and the state `Case`.
@@ -42,6 +48,28 @@ from langchain_core.runnables import Runnable
 # provider:model, a chat model or another Runnable of LangChain's from messages to a message, or several in order.
 Model: TypeAlias = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
 '''
+
+
+def models_in(declared: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that a type holds, with those of their fields."""
+    if isinstance(declared, type) and issubclass(declared, BaseModel) and get_origin(declared) is None:
+        for hint in get_type_hints(declared, include_extras=True).values():
+            yield from models_in(hint)
+        yield declared
+    for inside in get_args(declared):
+        yield from models_in(inside)
+
+
+def output_hints(name: str) -> dict[str, Any]:
+    """Return the type of each channel of an output, as the models behind it."""
+    return {channel: channel_forms()[channel] for channel in get_type_hints(getattr(outputs, name))}
+
+
+def find_models() -> list[type[BaseModel]]:
+    """Return every model of a channel that is read in an editor: of the state `Case`, and of the outputs."""
+    known = [Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call]
+    forms = [form for name in OUTPUTS for form in output_hints(name).values()]
+    return [*dict.fromkeys([*known, *(model for form in forms for model in models_in(form))])]
 
 
 def write_type(declared: Any) -> str:
@@ -66,6 +94,11 @@ def write_type(declared: Any) -> str:
     return "Any" if declared is Any else str(declared.__name__)
 
 
+def is_always_there(field: FieldInfo) -> bool:
+    """Return whether the JSON of a model has a field: it is required, or it tells the models of a union apart."""
+    return field.is_required() or len(get_args(field.annotation)) == 1 == (get_origin(field.annotation) is Literal)
+
+
 def write_keyword(name: str) -> str:
     """Return a setting as a keyword of `judge`, which may be a model object where the setting names one."""
     if name == "seats":
@@ -85,13 +118,18 @@ def _write_parts() -> Iterator[str]:
     yield '\n\nclass SettingsKeywords(CallKeywords, total=False):\n    """Every setting."""\n\n    policy: str\n'
     names = ", ".join(f'"{name}"' for name in get_type_hints(Case))
     yield f"\n# The channels of `Case`. Your own state may have others.\nChannel = Literal[{names}]\n"
-    for model in MODELS:
+    for model in find_models():
         article = "An" if model.__name__[0] in "AEIO" else "A"
         yield f'\nclass {model.__name__}Data(TypedDict):\n    """{article} `{model.__name__}` as JSON."""\n'
         hints = get_type_hints(model, include_extras=True)
         for name, field in model.model_fields.items():
             kind = write_type(hints[name])
-            yield f"    {name}: {kind if field.is_required() else f'NotRequired[{kind}]'}"
+            yield f"    {name}: {kind if is_always_there(field) else f'NotRequired[{kind}]'}"
+        yield ""
+    yield "\n# How a case ends.\nOutcomeData: TypeAlias = VerdictData | RefusalData | FailureData\n"
+    for output in OUTPUTS:
+        yield f'\nclass {output}(TypedDict, total=False):\n    """What a graph gives back."""\n'
+        yield from (f"    {channel}: {write_type(form)}" for channel, form in output_hints(output).items())
         yield ""
 
 

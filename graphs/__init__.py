@@ -9,15 +9,23 @@ import hashlib
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
-from tribunal.plugins import list_known_names, load_all, module_object_of, names, plugin
+from tribunal.plugins import find_regular_package, list_known_names, load_all, module_object_of, names, plugin
 from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.systems import note_place, system_of
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+    from langgraph.graph.state import CompiledStateGraph
+
+    from tribunal.nodes.outputs import Ruling
+    from tribunal.nodes.state import Case, PostInput
+    from tribunal.settings.context import Context
 
 __all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "load_seats", "named_graphs"]
 
@@ -33,8 +41,8 @@ def draw_graph(name: str) -> str:
     return str(graph(name).get_graph(xray=1).draw_mermaid())
 
 
-def graph(name: str, *, untrusted: bool = False) -> Any:
-    """Return a compiled graph.
+def graph(name: str, *, untrusted: bool = False) -> CompiledStateGraph[Case, Context, PostInput, Ruling]:
+    """Return a compiled graph. Another state than `Case`, of a graph of one's own, is not known to type checkers.
 
     Args:
         name: one of `GRAPHS`; that of an installed system (the entry points `tribunal.graphs`); a place in a module,
@@ -49,17 +57,20 @@ def graph(name: str, *, untrusted: bool = False) -> Any:
 
         return untrusted_input(graph(name))
     if name in GRAPHS:
-        return import_module(f"tribunal.graphs.{name}").graph
+        compiled: CompiledStateGraph[Case, Context, PostInput, Ruling] = import_module(f"tribunal.graphs.{name}").graph
+        return compiled
+    found: Any
     if _is_file(name):
         found = _of_file(name)
     else:
-        from langgraph.graph.state import CompiledStateGraph
+        from langgraph.graph.state import CompiledStateGraph as Graph
 
-        found = plugin("tribunal.graphs", name, CompiledStateGraph, "graph")
+        found = plugin("tribunal.graphs", name, Graph, "graph")
         if found is None:
             raise _no_graph(name)
-    note_place(name, str(getattr(found, "name", "")))
-    return found
+    note_place(name, str(getattr(found, "name", "")), getattr(found, "context_schema", None))
+    own: CompiledStateGraph[Case, Context, PostInput, Ruling] = found
+    return own
 
 
 def load_seats(name: str, settings: Mapping[str, Any]) -> None:
@@ -76,13 +87,16 @@ def load_seats(name: str, settings: Mapping[str, Any]) -> None:
         graph(name)
 
 
-def builder(name: str) -> Any:
+def builder(name: str) -> StateGraph[Case, Context, PostInput, Ruling]:
     """Return the builder of a graph, for whoever compiles it with a checkpointer of their own.
 
     Raises:
         BadInput: there is none.
     """
-    return import_module(f"tribunal.graphs.{name}").builder if name in GRAPHS else graph(name).builder
+    own: StateGraph[Case, Context, PostInput, Ruling] = (
+        import_module(f"tribunal.graphs.{name}").builder if name in GRAPHS else graph(name).builder
+    )
+    return own
 
 
 def named_graphs() -> dict[str, str]:
@@ -109,10 +123,7 @@ def code_of(name: str) -> dict[str, Path]:
     if place is None:
         raise _no_graph(name)
     top = place.partition(":")[0].partition(".")[0]
-    try:
-        spec = find_spec(top)
-    except ValueError:  # a module that was made and not imported, such as `__main__`, has no file that is its own
-        return {}
+    spec = find_regular_package(top)
     if spec is None or spec.origin is None:
         return {}
     origin = Path(spec.origin)

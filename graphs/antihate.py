@@ -6,7 +6,8 @@ from tribunal.graphs.research import graph as research
 from tribunal.nodes.antihate.judgement import answer_zero_shot, decide_by_evidence
 from tribunal.nodes.antihate.research import begin_research, to_research
 from tribunal.nodes.intake import begin_graph
-from tribunal.nodes.state import ResearchOutput, ResearchState
+from tribunal.nodes.outputs import ResearchOutput
+from tribunal.nodes.state import ResearchState
 
 builder = begin_graph("antihate", ResearchState, ResearchOutput)
 builder.add_node("begin", begin_research)

@@ -8,7 +8,8 @@ from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.nodes.arcade.gatekeeper import scan_post, to_track
 from tribunal.nodes.arcade.judge import judge_debate, to_judge
 from tribunal.nodes.intake import begin_graph
-from tribunal.nodes.state import CaseState, CourtOutput
+from tribunal.nodes.outputs import CourtOutput
+from tribunal.nodes.state import CaseState
 
 builder = begin_graph("arcade", CaseState, CourtOutput)
 builder.add_node("gatekeeper", scan_post)

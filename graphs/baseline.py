@@ -3,8 +3,9 @@
 from langgraph.graph import END
 
 from tribunal.nodes.intake import begin_graph
+from tribunal.nodes.outputs import BaselineOutput
 from tribunal.nodes.peers.single_call import classify_post
-from tribunal.nodes.state import BaselineOutput, Views
+from tribunal.nodes.state import Views
 
 builder = begin_graph("baseline", Views, BaselineOutput)
 builder.add_node("classify", classify_post)

@@ -3,6 +3,8 @@
 A piece is a node or a compiled subgraph. `checked` holds a builder to the contract before it is compiled, so that a
 wrong composition fails when it is built, by the name of the channel, and not with a post in its hands. A node that is
 declared with `piece` is held to its own contract whenever it returns.
+
+A composed graph has the settings that its pieces heed: `checked` derives their class from the contracts.
 """
 
 from __future__ import annotations
@@ -11,18 +13,23 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
+from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import TribunalError
+from tribunal.graphs.derived import Contract as Contract
+from tribunal.graphs.derived import apply_derived_settings
 from tribunal.nodes.agents import NodeFunction
 from tribunal.nodes.state import Case
+from tribunal.settings.graph_settings import PieceSettings, PredictSettings
+from tribunal.settings.systems import check_heeded
 
 if TYPE_CHECKING:
     from tribunal.typed_names import Channel as Channel
@@ -39,63 +46,57 @@ class WrongComposition(TribunalError):
         self.channel = channel
 
 
-@dataclass(frozen=True)
-class Contract:
-    """The channels of a piece.
-
-    Attributes:
-        needs: something before it must write them.
-        uses: it shows them to its agents where they are there.
-        writes: it gives them.
-        letter: that of the ids of the evidence it gives, where it gives any: E, of E1 and E2.
-        besides: it gives them where the state has them: an outcome where an agent failed, and what a record shows.
-    """
-
-    needs: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    letter: str = ""
-    besides: tuple[str, ...] = ()
-
-
 # What every agent touches besides: the log of its calls, and how the case ends if it fails.
 LOG = ("calls", "warnings", "budget_spent")
 FAILED = ("outcome", "messages")  # as which a case ends in a piece that has several agents
 EXHIBITS = ("evidence", "opinions", "precedents", "question")
 
+_ours = partial(Contract, heeds=tuple(PieceSettings.model_fields))
 # By the place of each piece in `tribunal`, so that a graph imports none but its own.
 # fmt: off
 PIECES: dict[str, Contract] = {
-    "nodes.intake:receive": Contract(writes=("post", "context", "policy", "prompts", *LOG)),
-    "nodes.court.case:open_case": Contract(
-        needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG)
+    "nodes.intake:receive": _ours(writes=("post", "context", "policy", "prompts", *LOG), node="receive"),
+    "nodes.court.case:open_case": _ours(
+        needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG), node="open_case"
     ),
-    "nodes.court.case:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
-    "nodes.arcade.gatekeeper:scan_post": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),
-    "graphs.web:graph": Contract(
+    "nodes.court.case:triage_post": _ours(
+        needs=("post",), writes=("outcome", "track", "saved", *LOG), seats=("triage",), node="triage"
+    ),
+    "nodes.arcade.gatekeeper:scan_post": _ours(
+        needs=("post",), writes=("scan", "transcript", *LOG), seats=("gatekeeper",), node="gatekeeper"
+    ),
+    "graphs.web:graph": _ours(
         needs=("post",), writes=("evidence", "run", "pages", *LOG),
         besides=("turn", "tried", "plans", "judgements", "sufficient"), letter="E",
+        seats=("researcher",), modes=("no-search", "no-details"), node="web",
     ),
-    "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *LOG), besides=("panel",)),
-    "nodes.court.case:find_precedents": Contract(needs=("post",), writes=("precedents", *LOG), letter="P"),
-    "nodes.court.case:assign_track": Contract(needs=("scan",), uses=EXHIBITS, writes=("warnings",)),
-    "graphs.fast_track:graph": Contract(
+    "graphs.perspectives:graph": _ours(
+        needs=("post",), writes=("opinions", "absent", *LOG), besides=("panel",),
+        seats=("perspective",), modes=("leave-out", "criterion-only", "examples-only"), node="perspectives",
+    ),
+    "nodes.court.case:find_precedents": _ours(
+        needs=("post",), writes=("precedents", *LOG), letter="P", node="find_precedents"
+    ),
+    "nodes.court.case:assign_track": _ours(needs=("scan",), uses=EXHIBITS, writes=("warnings",), node="assign"),
+    "graphs.fast_track:graph": _ours(
         needs=("post",), uses=EXHIBITS, writes=("cues", "transcript", "track", *LOG),
-        besides=("round", "saved", *FAILED),
+        besides=("round", "saved", *FAILED), seats=("prosecutor", "defender"), node="fast_track",
     ),
-    "graphs.deep_dive:graph": Contract(
+    "graphs.deep_dive:graph": _ours(
         needs=("post",), uses=(*EXHIBITS, "early_exit"), writes=("cues", "transcript", "track", "saved", *LOG),
-        besides=("round", *FAILED),
+        besides=("round", *FAILED), seats=("prosecutor", "defender"), node="deep_dive",
     ),
-    "graphs.debate:graph": Contract(
+    "graphs.debate:graph": _ours(
         needs=("post", "opinions"), uses=("evidence", "precedents", "question"), writes=("transcript", *LOG),
-        besides=FAILED,
+        besides=FAILED, heeds=tuple(PredictSettings.model_fields),
+        seats=("debater",), modes=("round-1-only",), node="debate",
     ),
-    "nodes.arcade.judge:judge_debate": Contract(
-        needs=("post", "transcript"), uses=EXHIBITS, writes=("outcome", "saved", *LOG)
+    "nodes.arcade.judge:judge_debate": _ours(
+        needs=("post", "transcript"), uses=EXHIBITS, writes=("outcome", "saved", *LOG), seats=("judge",), node="judge"
     ),
-    "nodes.court.review:review_case": Contract(
-        needs=("post", "outcome"), uses=(*EXHIBITS, "transcript", "cues"), writes=("review", "trials", "outcome")
+    "nodes.court.review:review_case": _ours(
+        needs=("post", "outcome"), uses=(*EXHIBITS, "transcript", "cues"), writes=("review", "trials", "outcome"),
+        node="review",
     ),
 }
 # fmt: on
@@ -111,6 +112,8 @@ def piece(
     writes: Iterable[Channel | str] = (),
     letter: str = "",
     besides: Iterable[Channel | str] = (),
+    heeds: Iterable[str] = (),
+    seats: Iterable[str] = (),
 ) -> Callable[[Piece], Piece]:
     """Declare a node of one's own: `@piece(needs=["post"], writes=["evidence"])`.
 
@@ -123,14 +126,20 @@ def piece(
         writes: those that it gives.
         letter: the capital letter of the ids of its evidence. No two pieces of a graph may have the same.
         besides: those that it may give.
+        heeds: the settings that it reads, with `context_of`. In a graph that nothing else reads them in, others are
+            refused.
+        seats: the seats that it asks, where it asks by `ask`.
 
     Raises:
+        BadInput: there is no such setting.
         WrongComposition: the output schema of a compiled graph has another channel. When it is called: it returned a
             channel that it doesn't declare, or something that holds no channels.
     """
     writes = tuple(writes)
     answer = ("messages",) if "outcome" in writes else ()  # an outcome answers the message that the post came in
-    contract = Contract(tuple(needs), tuple(uses), writes, letter, (*besides, *answer))
+    check_heeded("piece", heeds := tuple(heeds))
+    asked = tuple(seat.partition(":")[0] for seat in seats)
+    contract = Contract(tuple(needs), tuple(uses), writes, letter, (*besides, *answer), heeds, asked)
 
     def declare(node: Piece) -> Piece:
         kept: Any = node
@@ -145,7 +154,7 @@ def piece(
                     )
         elif isinstance(node, Runnable) and not isinstance(node, NodeFunction):
             name = node.get_name()
-            kept = (node | functools.partial(_check_returned, name, contract)).with_config(run_name=name)
+            kept = (node | partial(_check_returned, name, contract)).with_config(run_name=name)
         else:
             kept = _hold_node(node, contract)
         _own.append((kept, contract))
@@ -218,8 +227,13 @@ def contract_of(node: object, name: str = "") -> Contract:
     raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
 
 
-def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
+def checked(
+    builder: StateGraph[StateT, ContextT, InputT, OutputT],
+) -> StateGraph[StateT, ContextT, InputT, OutputT]:
     """Return the same builder, if its pieces fit together.
+
+    Where its context schema is `Context`, the settings that its pieces heed take its place: the graph offers these
+    alone, with the nodes that read them, and `receive` refuses any other.
 
     Raises:
         WrongComposition: a node is no piece; a channel that a piece needs is written by nothing before it, or isn't one
@@ -252,6 +266,7 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
             )
     if not any("outcome" in contract.writes for contract in contracts.values()):
         raise WrongComposition("no piece writes the channel 'outcome', in which a case ends", "outcome")
+    apply_derived_settings(builder, contracts)
     return builder
 
 

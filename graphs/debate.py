@@ -6,8 +6,9 @@ The judge is its caller's.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.subgraph import compile_subgraph
+from tribunal.nodes.outputs import ArguedOutput
 from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, to_responses
-from tribunal.nodes.state import ArguedOutput, PanelState
+from tribunal.nodes.state import PanelState
 from tribunal.settings.context import Context
 
 builder = StateGraph(PanelState, context_schema=Context, output_schema=ArguedOutput)

@@ -22,7 +22,8 @@ from tribunal.nodes.mv_debate.views import (
     to_control,
     to_views,
 )
-from tribunal.nodes.state import RoundOutput, Views
+from tribunal.nodes.outputs import RoundOutput
+from tribunal.nodes.state import Views
 from tribunal.settings.context import Context
 
 builder = StateGraph(Views, context_schema=Context, output_schema=RoundOutput)

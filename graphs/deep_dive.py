@@ -15,7 +15,8 @@ from tribunal.nodes.arcade.prosecutor import (
     to_defence_or_dismissal,
     to_defence_or_rest,
 )
-from tribunal.nodes.state import CaseState, TrackOutput
+from tribunal.nodes.outputs import TrackOutput
+from tribunal.nodes.state import CaseState
 from tribunal.settings.context import Context
 from tribunal.settings.names import MAX_ROUNDS
 

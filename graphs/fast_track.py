@@ -5,7 +5,8 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.arcade.defender import defend_post
 from tribunal.nodes.arcade.prosecutor import indict_post
-from tribunal.nodes.state import CaseState, TrackOutput
+from tribunal.nodes.outputs import TrackOutput
+from tribunal.nodes.state import CaseState
 from tribunal.settings.context import Context
 
 builder = StateGraph(CaseState, context_schema=Context, output_schema=TrackOutput)

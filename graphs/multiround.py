@@ -5,7 +5,8 @@ from langgraph.graph import END
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.nodes.arcade.judge import judge_debate, to_judge
 from tribunal.nodes.intake import begin_graph
-from tribunal.nodes.state import CaseState, CourtOutput
+from tribunal.nodes.outputs import CourtOutput
+from tribunal.nodes.state import CaseState
 
 builder = begin_graph("multiround", CaseState, CourtOutput)
 builder.add_node("deep_dive", deep_dive)

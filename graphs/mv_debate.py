@@ -6,7 +6,8 @@ from tribunal.graphs.debate_round import graph as debate_round
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.scoring import summarise_debate, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
-from tribunal.nodes.state import DebateOutput, Views
+from tribunal.nodes.outputs import DebateOutput
+from tribunal.nodes.state import Views
 from tribunal.settings.names import MAX_ROUNDS
 
 builder = begin_graph("mv_debate", Views, DebateOutput)

@@ -3,8 +3,9 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.subgraph import compile_subgraph
+from tribunal.nodes.outputs import PerspectivesOutput
 from tribunal.nodes.predict.perspective import recall_examples, take_stance, to_perspectives
-from tribunal.nodes.state import PanelState, PerspectivesOutput
+from tribunal.nodes.state import PanelState
 from tribunal.settings.context import Context
 
 builder = StateGraph(PanelState, context_schema=Context, output_schema=PerspectivesOutput)

@@ -5,6 +5,7 @@ from langgraph.graph import END
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.nodes.intake import begin_graph
+from tribunal.nodes.outputs import PredictOutput
 from tribunal.nodes.predict.debater import (
     annotate_post,
     decide_by_majority,
@@ -14,7 +15,7 @@ from tribunal.nodes.predict.debater import (
     to_perspectives_or_annotator,
 )
 from tribunal.nodes.predict.perspective import convene_panel
-from tribunal.nodes.state import PanelState, PredictOutput
+from tribunal.nodes.state import PanelState
 
 builder = begin_graph("predict", PanelState, PredictOutput)
 builder.add_node("convene", convene_panel)

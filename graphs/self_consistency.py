@@ -3,8 +3,9 @@
 from langgraph.graph import END
 
 from tribunal.nodes.intake import begin_graph
+from tribunal.nodes.outputs import DebateOutput
 from tribunal.nodes.peers.single_call import draw_votes, open_vote
-from tribunal.nodes.state import DebateOutput, Views
+from tribunal.nodes.state import Views
 
 builder = begin_graph("self_consistency", Views, DebateOutput)
 builder.add_node("open", open_vote)

@@ -4,8 +4,9 @@ from langgraph.graph import END
 
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.views import open_debate
+from tribunal.nodes.outputs import DebateOutput
 from tribunal.nodes.peers.symmetric_debate import answer_as_agent, open_next_round, to_agents, vote_on_answers
-from tribunal.nodes.state import DebateOutput, Views
+from tribunal.nodes.state import Views
 from tribunal.settings.names import MAX_ROUNDS
 
 builder = begin_graph("symmetric_debate", Views, DebateOutput)

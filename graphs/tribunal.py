@@ -21,7 +21,8 @@ from tribunal.nodes.court.case import (
 )
 from tribunal.nodes.court.review import review_case, to_retrial
 from tribunal.nodes.intake import begin_graph
-from tribunal.nodes.state import Case, Ruling
+from tribunal.nodes.outputs import Ruling
+from tribunal.nodes.state import Case
 
 builder = begin_graph("tribunal", Case, Ruling)
 builder.add_node("open_case", open_case)

@@ -5,7 +5,8 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.graphs.research import graph as research
 from tribunal.graphs.subgraph import compile_subgraph
 from tribunal.nodes.court.case import begin_lookup, report_research
-from tribunal.nodes.state import Case, WebOutput
+from tribunal.nodes.outputs import WebOutput
+from tribunal.nodes.state import Case
 from tribunal.settings.context import Context
 
 builder = StateGraph(Case, context_schema=Context, output_schema=WebOutput)

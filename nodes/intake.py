@@ -49,6 +49,7 @@ from tribunal.settings.validation import describe_validation_error
 from tribunal.trust import for_clients, for_strangers
 
 _REPAIRED = "holds U+FFFD in place of characters that can't be read, stored or sent"
+_received: list[tuple[object, str | type[EveryGraph]]] = []  # the nodes that `received_by` has made
 MOST_EARLIER = 20  # earlier posts of a conversation
 
 
@@ -76,13 +77,14 @@ async def receive(state: CaseState, runtime: CaseRuntime) -> JSON:
     return await _take_post_in(state, runtime)
 
 
-def received_by(graph: str) -> Receive:
-    """Return `receive` for one of our own graphs, or a `System`'s, which also refuses settings without effect on it.
+def received_by(graph: str | type[EveryGraph]) -> Receive:
+    """Return `receive` for one graph, which also refuses settings without effect on it.
 
     Args:
-        graph: its name, or the system's.
+        graph: the name of one of our graphs or of a `System`; or the settings class of a composed graph.
     """
-    load_form_texts(graph)
+    name = graph if isinstance(graph, str) else None
+    load_form_texts(graph if isinstance(graph, str) else graph.graph)
 
     @node
     @functools.wraps(receive)
@@ -90,10 +92,22 @@ def received_by(graph: str) -> Receive:
         given = context_of_run(runtime)
         refuse_unused_settings(graph, given, can_stop=can_stop(runtime))
         if given.stops:
-            await asyncio.to_thread(settings_of(graph).refuse_unknown_stops, given.stops)
-        return await _take_post_in(state, runtime, graph)
+            settings = settings_of(graph) if isinstance(graph, str) else graph
+            await asyncio.to_thread(settings.refuse_unknown_stops, given.stops)
+        return await _take_post_in(state, runtime, name)
 
+    _received.append((receive_here, graph))
     return receive_here
+
+
+def graph_received(node: object) -> str | type[EveryGraph] | None:
+    """Return what a `receive` was made for, as `received_by` takes it; None for another node.
+
+    Plain `receive` is for any graph: it takes every setting, by the class `Context`.
+    """
+    if node is receive:
+        return Context
+    return next((graph for each, graph in _received if each is node), None)
 
 
 def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[Any, Any, Any, Any]:

@@ -7,7 +7,6 @@ LangGraph merges a channel by the function that its annotation ends with.
 # Annotations are not put off here: LangGraph reads those of a state for each of its nodes, and each time evaluates what
 # was put off.
 import functools
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args, get_type_hints
 
@@ -57,9 +56,18 @@ from tribunal.schema import (
 from tribunal.settings.context import Context
 
 if TYPE_CHECKING:
-    from tribunal.typed_names import CallData, CueData, EvidenceData, OpinionData, PostData, PrecedentData, TurnData
+    from tribunal.typed_names import (
+        CallData,
+        CueData,
+        EvidenceData,
+        OpinionData,
+        OutcomeData,
+        PostData,
+        PrecedentData,
+        TurnData,
+    )
 else:
-    CallData = CueData = EvidenceData = OpinionData = PostData = PrecedentData = TurnData = JSON
+    CallData = CueData = EvidenceData = OpinionData = OutcomeData = PostData = PrecedentData = TurnData = JSON
 
 # The run that a node is in: its settings, and whoever watches it.
 CaseRuntime: TypeAlias = Runtime[Context]
@@ -171,7 +179,7 @@ class CaseState(PostInput, total=False):
     warnings: Annotated[list[str], says("What a reader of the verdict should know."), union]
     budget_spent: Annotated[bool, says("Whether the budget is spent, so that nobody but the judge is asked any more.")]
     outcome: Annotated[
-        JSON | None,
+        OutcomeData | None,
         Like(Outcome | None, "How the case ended: a verdict, a refusal or a failure; null while it is open."),
     ]
     # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
@@ -271,44 +279,16 @@ class Views(CaseState, total=False):
 
 
 @functools.cache
-def _channel_hints() -> dict[str, Any]:
+def channel_hints() -> dict[str, Any]:
+    """Return the annotation of each channel that a graph of ours has."""
     return get_type_hints(Views, include_extras=True) | get_type_hints(Case, include_extras=True)
-
-
-def _output(name: str, *channels: str) -> Any:
-    """Return what a graph gives back: the log of its calls, and these channels, which its caller merges."""
-    hints: dict[str, Any] = {}
-    for channel in ("calls", "warnings", *channels):
-        plain, *said = get_args(_channel_hints()[channel])
-        hints[channel] = Annotated[plain, *(each for each in said if not inspect.isfunction(each))]
-    make: Any = TypedDict
-    return make(name, hints, total=False)
-
-
-_DECIDED = ("post", "policy", "prompts", "outcome", "messages")
-_ENDED = ("budget_spent", "outcome", "messages")
-_COURT = (*_DECIDED, "track", "round", "transcript", "cues", "saved")
-_WEB = ("run", "turn", "tried", "pages", "evidence", "plans", "judgements", "sufficient")
-# Of the graphs that decide, and of a pipeline of one's own (`Ruling`).
-CourtOutput = _output("CourtOutput", *_COURT)
-BaselineOutput = _output("BaselineOutput", *_COURT, "scheme")
-PredictOutput = _output("PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme")
-ResearchOutput = _output("ResearchOutput", *_WEB, *_DECIDED, "track", "scheme")
-DebateOutput = _output("DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript")
-Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "review", "trials")
-# Of what they are made of.
-PerspectivesOutput = _output("PerspectivesOutput", "panel", "opinions", "absent", "budget_spent")
-WebOutput = _output("WebOutput", *_WEB)
-RoundOutput = _output("RoundOutput", "round", "debate", "dropped", "transcript", *_ENDED)
-TrackOutput = _output("TrackOutput", "cues", "transcript", "round", "track", "saved", *_ENDED)
-ArguedOutput = _output("ArguedOutput", "transcript", *_ENDED)
 
 
 @functools.cache
 def channel_forms() -> dict[str, Any]:
     """Return, for each channel that a graph of ours has, the type that nodes read it as."""
     forms = {}
-    for channel, hint in _channel_hints().items():
+    for channel, hint in channel_hints().items():
         plain, *said = get_args(hint)
         forms[channel] = next((each.form for each in said if isinstance(each, Like)), plain)
     return forms

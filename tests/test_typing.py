@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import runpy
+import shutil
 import subprocess
 import sys
 import types
@@ -18,12 +19,11 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from tests import PROJECT
-from tribunal.core.calls import Call
-from tribunal.exhibit import Box
+from tribunal.nodes import outputs
 from tribunal.process.model_objects import FIELDS
-from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
 from tribunal.settings.context import Context
 
+writer = runpy.run_path(str(PROJECT / ".ci" / "write_typed_names.py"))
 typed_names: Any = types.SimpleNamespace(**runpy.run_path(str(PROJECT / "tribunal" / "typed_names.pyi")))
 
 RIGHT = """\
@@ -43,6 +43,33 @@ def judge_by(model: BaseChatModel) -> None:
 def read(state: Case) -> str:
     return state["transcript"][0]["seat"] + state["post"]["text"]
 """
+COMPOSED = """\
+from typing import assert_type
+
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from tribunal import pieces
+from tribunal.graphs import builder, graph
+from tribunal.pieces import Case, Context, PostInput, Ruling, checked
+
+mine = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+mine.add_node("receive", pieces.receive)
+mine.add_node("deep", pieces.deep_trial)
+mine.add_node("review", pieces.review)
+assert_type(checked(mine), StateGraph[Case, Context, PostInput, Ruling])
+assert_type(checked(mine).compile(), CompiledStateGraph[Case, Context, PostInput, Ruling])
+assert_type(graph("arcade"), CompiledStateGraph[Case, Context, PostInput, Ruling])
+assert_type(builder("arcade"), StateGraph[Case, Context, PostInput, Ruling])
+ruling = graph("arcade").invoke({"text": "a post"}, context=Context(rounds=1), version="v2").value
+assert_type(ruling, Ruling)
+outcome = ruling.get("outcome")
+if outcome is not None and outcome["outcome"] == "verdict":
+    assert_type(outcome["category"], str)
+elif outcome is not None and outcome["outcome"] == "failure":
+    assert_type(outcome["error"], str)
+assert_type(Context(rounds=1).rounds, int)
+"""
 WRONG = [
     ('import tribunal\ntribunal.judge("a post", rounds="two")', 'incompatible type "str"; expected "int"'),
     ('import tribunal\ntribunal.judge("a post", grph="arcade")', 'Unexpected keyword argument "grph"'),
@@ -53,6 +80,11 @@ WRONG = [
         'from tribunal.pieces import Case\ndef read(state: Case) -> str:\n    return state["transcript"][0]["sat"]',
         'has no key "sat"',
     ),
+    (
+        "from tribunal.pieces import Ruling\ndef read(ruling: Ruling) -> object:\n    return ruling['outcom']",
+        'has no key "outcom"',
+    ),
+    ("from tribunal.pieces import Context\nclass Mine(Context): ...", 'Cannot inherit from final class "Context"'),
 ]
 
 
@@ -73,7 +105,7 @@ def json_type(declared: Any) -> Any:
     return str if isinstance(declared, type) and issubclass(declared, StrEnum) else declared
 
 
-MODELS = [Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call]
+MODELS: list[type[BaseModel]] = writer["find_models"]()
 
 
 @pytest.mark.long
@@ -84,7 +116,7 @@ def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) 
     assert get_type_hints(data) == {name: json_type(declared[name]) for name in model.model_fields}
     hints = get_type_hints(data, include_extras=True)
     required = {name for name, hint in hints.items() if get_origin(hint) is not NotRequired}
-    assert required == {name for name, field in model.model_fields.items() if field.is_required()}
+    assert required == {name for name, field in model.model_fields.items() if writer["is_always_there"](field)}
 
 
 def test_the_keywords_are_the_fields_of_the_context() -> None:
@@ -95,7 +127,6 @@ def test_the_keywords_are_the_fields_of_the_context() -> None:
 
 
 def test_the_file_of_typed_names_is_as_it_is_written() -> None:
-    writer = runpy.run_path(str(PROJECT / ".ci" / "write_typed_names.py"))
     written = subprocess.run(
         ["ruff", "format", "--stdin-filename", "typed_names.pyi", "-"],
         input=writer["write_names"](),
@@ -112,6 +143,8 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What mypy says of each snippet, by its file."""
     folder = tmp_path_factory.mktemp("snippets")
     (folder / "right.py").write_text(RIGHT)
+    (folder / "composed.py").write_text(COMPOSED)
+    shutil.copy(PROJECT / "examples" / "court_with_review.py", folder)
     for number, (snippet, _) in enumerate(WRONG):
         (folder / f"wrong_{number}.py").write_text(snippet + "\n")
     files = sorted(str(file) for file in folder.glob("*.py"))
@@ -129,8 +162,14 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_what_is_right_passes(errors: dict[str, str]) -> None:
-    assert errors["right.py"] == ""
+@pytest.mark.parametrize("file", ["right.py", "composed.py", "court_with_review.py"])
+def test_what_is_right_passes(file: str, errors: dict[str, str]) -> None:
+    assert errors[file] == ""
+
+
+@pytest.mark.parametrize("output", writer["OUTPUTS"])
+def test_the_channels_of_an_output_are_those_that_the_graph_gives(output: str) -> None:
+    assert {*get_type_hints(getattr(typed_names, output))} == {*get_type_hints(getattr(outputs, output))}
 
 
 @pytest.mark.long

@@ -12,11 +12,13 @@ or, with nothing to declare, by its place as `module:object` in the setting itse
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -58,6 +60,7 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
         check_code(place)
     module, _, member = place.partition(":")
     try:
+        import_regular_package(module.partition(".")[0])
         found: Any = import_module(module)
         for part in member.split("."):
             found = getattr(found, part)
@@ -68,6 +71,36 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     if not isinstance(found, kind):
         raise BadInput(f"{field}: {name}: {place} is a {type(found).__name__}, and not a {kind.__name__}")
     return found
+
+
+def find_regular_package(top: str) -> ModuleSpec | None:
+    """Return the spec of a top-level package or module; None if there is none, or only folders without code.
+
+    Run beside a checkout, Python takes the checkout's folder of the same name for a namespace package, and never asks
+    the import hook by which the checkout is installed (`pip install --editable`). So every finder is asked here.
+    """
+    try:
+        spec = find_spec(top)
+    except ValueError:  # a module that was made and not imported, such as `__main__`, has no file that is its own
+        return None
+    if spec is None or spec.origin is not None:
+        return spec
+    specs = (finder.find_spec(top, None) for finder in sys.meta_path)
+    return next((each for each in specs if each is not None and each.origin is not None), None)
+
+
+def import_regular_package(top: str) -> None:
+    """Import a package that `find_regular_package` finds in place of a namespace package of the same name."""
+    spec = find_regular_package(top)
+    if spec is None or spec.loader is None or find_spec(top) == spec:
+        return  # an ordinary import does
+    module = module_from_spec(spec)
+    sys.modules[top] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[top]
+        raise
 
 
 def module_object_of(group: Group, name: str) -> str | None:

@@ -316,3 +316,390 @@ class CallData(TypedDict):
     emptied: NotRequired[list[str]]
     estimated: NotRequired[bool]
     error: NotRequired[str | None]
+
+class NamedData(TypedDict):
+    """A `Named` as JSON."""
+
+    name: NotRequired[str]
+    sha: NotRequired[str]
+
+class NamedPromptsData(TypedDict):
+    """A `NamedPrompts` as JSON."""
+
+    name: NotRequired[str]
+    sha: NotRequired[str]
+    tuned_for: NotRequired[str]
+
+class VoteData(TypedDict):
+    """A `Vote` as JSON."""
+
+    label: int
+    category: str
+    confidence: NotRequired[float | None]
+    explanation: str
+
+class StepData(TypedDict):
+    """A `Step` as JSON."""
+
+    claim: str
+    evidence: NotRequired[list[str]]
+
+class VerdictData(TypedDict):
+    """A `Verdict` as JSON."""
+
+    outcome: Literal["verdict"]
+    task: NotRequired[Literal["hate", "sarcasm", "misinformation"]]
+    label: int
+    category: str
+    hateful: bool | None
+    explanation: str
+    rehearsed: NotRequired[bool]
+    track: NotRequired[Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None]
+    tie: NotRequired[bool]
+    confidence: NotRequired[float | None]
+    uncertain: NotRequired[bool]
+    votes: NotRequired[list[VoteData]]
+    steps: NotRequired[list[StepData]]
+    clauses: NotRequired[list[str]]
+
+class RefusalData(TypedDict):
+    """A `Refusal` as JSON."""
+
+    outcome: Literal["refusal"]
+    seat: str
+    role: str
+    model: str
+    form: str
+    explanation: str
+    rehearsed: NotRequired[bool]
+
+class FailureData(TypedDict):
+    """A `Failure` as JSON."""
+
+    outcome: Literal["failure"]
+    seat: str
+    role: str
+    model: str
+    error: str
+    explanation: str
+    rehearsed: NotRequired[bool]
+
+class MessageData(TypedDict):
+    """A `Message` as JSON."""
+
+    type: str
+    id: NotRequired[str]
+    content: str | list[str | dict[str, Any]]
+
+class SavingData(TypedDict):
+    """A `Saving` as JSON."""
+
+    id: Literal["early_exit", "judge_draws", "triage", "prompt_cache"]
+    calls: NotRequired[int]
+    tokens: NotRequired[int]
+    how: str
+
+class AbsenceData(TypedDict):
+    """An `Absence` as JSON."""
+
+    outcome: Literal["refusal", "failure"]
+    seat: str
+    role: str
+    model: str
+    explanation: str
+    form: NotRequired[str | None]
+    error: NotRequired[str | None]
+    rehearsed: NotRequired[bool]
+    id: str
+
+class PageNoteData(TypedDict):
+    """A `PageNote` as JSON."""
+
+    id: str
+    url: str
+    turn: int
+    page_id: NotRequired[str | None]
+    title: NotRequired[str]
+    language: NotRequired[str | None]
+    date: NotRequired[str | None]
+    error: NotRequired[str | None]
+    rejected: NotRequired[int]
+    evidence: NotRequired[list[str]]
+
+class PlanData(TypedDict):
+    """A `Plan` as JSON."""
+
+    id: str
+    turn: int
+    thought: str
+    entities: list[str]
+    claims: list[str]
+
+class JudgementData(TypedDict):
+    """A `Judgement` as JSON."""
+
+    id: str
+    url: str
+    turn: int
+    reasoning: str
+    judgement: str
+
+class GoneData(TypedDict):
+    """A `Gone` as JSON."""
+
+    seat: str
+    stage: str
+    outcome: Literal["refusal", "failure"]
+    explanation: str
+
+class RoundData(TypedDict):
+    """A `Round` as JSON."""
+
+    id: str
+    round: int
+    answers: dict[str, str | None]
+    consensus: NotRequired[bool]
+    dropped: NotRequired[list[GoneData]]
+    scores: NotRequired[dict[str, float] | None]
+    top: NotRequired[list[str]]
+    new_scores: NotRequired[dict[str, float] | None]
+    delta: NotRequired[float | None]
+    adopted: NotRequired[bool | None]
+    best: NotRequired[str | None]
+    kept: NotRequired[list[str]]
+    calls: NotRequired[int | None]
+
+class BallotData(TypedDict):
+    """A `Ballot` as JSON."""
+
+    id: Literal["vote"]
+    votes: dict[str, int]
+    draws: NotRequired[int | None]
+    spared: NotRequired[int | None]
+    tie: NotRequired[bool | None]
+
+class DropoutData(TypedDict):
+    """A `Dropout` as JSON."""
+
+    outcome: Literal["refusal", "failure"]
+    seat: str
+    role: str
+    model: str
+    explanation: str
+    form: NotRequired[str | None]
+    error: NotRequired[str | None]
+    rehearsed: NotRequired[bool]
+    id: str
+    round: int
+    stage: str
+
+class ReviewData(TypedDict):
+    """A `Review` as JSON."""
+
+    reason: str
+    court: dict[str, Any]
+    action: NotRequired[Literal["accept", "edit"] | None]
+    reviewer: NotRequired[str | None]
+    at: NotRequired[str | None]
+    note: NotRequired[str]
+    clauses: NotRequired[list[str]]
+
+class TrialData(TypedDict):
+    """A `Trial` as JSON."""
+
+    id: str
+    question: str
+    reviewer: str | None
+    at: str
+    outcome: dict[str, Any]
+    cues: list[CueData]
+    transcript: list[TurnData]
+
+class PerspectiveBriefData(TypedDict):
+    """A `PerspectiveBrief` as JSON."""
+
+    id: str
+    title: str
+    language: str
+    criterion: str
+    hate: str
+    not_hate: str
+
+# How a case ends.
+OutcomeData: TypeAlias = VerdictData | RefusalData | FailureData
+
+class CourtOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    post: PostData
+    policy: NamedData
+    prompts: NamedPromptsData
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+    track: Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None
+    round: int
+    transcript: list[TurnData]
+    cues: list[CueData] | None
+    saved: list[SavingData]
+
+class BaselineOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    post: PostData
+    policy: NamedData
+    prompts: NamedPromptsData
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+    track: Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None
+    round: int
+    transcript: list[TurnData]
+    cues: list[CueData] | None
+    saved: list[SavingData]
+    scheme: Literal["fine", "binary"]
+
+class PredictOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    post: PostData
+    policy: NamedData
+    prompts: NamedPromptsData
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+    track: Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None
+    transcript: list[TurnData]
+    opinions: list[OpinionData]
+    absent: list[AbsenceData]
+    scheme: Literal["fine", "binary"]
+
+class ResearchOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    run: str
+    turn: int
+    tried: list[str]
+    pages: list[PageNoteData]
+    evidence: list[EvidenceData]
+    plans: list[PlanData]
+    judgements: list[JudgementData]
+    sufficient: bool | None
+    post: PostData
+    policy: NamedData
+    prompts: NamedPromptsData
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+    track: Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None
+    scheme: Literal["fine", "binary"]
+
+class DebateOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    post: PostData
+    policy: NamedData
+    prompts: NamedPromptsData
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+    scheme: Literal["fine", "binary"]
+    round: int
+    debate: list[RoundData | BallotData]
+    dropped: list[DropoutData]
+    transcript: list[TurnData]
+
+class Ruling(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    post: PostData
+    policy: NamedData
+    prompts: NamedPromptsData
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+    track: Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None
+    round: int
+    transcript: list[TurnData]
+    cues: list[CueData] | None
+    saved: list[SavingData]
+    run: str
+    turn: int
+    tried: list[str]
+    pages: list[PageNoteData]
+    evidence: list[EvidenceData]
+    plans: list[PlanData]
+    judgements: list[JudgementData]
+    sufficient: bool | None
+    opinions: list[OpinionData]
+    precedents: list[PrecedentData]
+    absent: list[AbsenceData]
+    review: ReviewData | None
+    trials: list[TrialData]
+
+class PerspectivesOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    panel: list[PerspectiveBriefData]
+    opinions: list[OpinionData]
+    absent: list[AbsenceData]
+    budget_spent: bool
+
+class WebOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    run: str
+    turn: int
+    tried: list[str]
+    pages: list[PageNoteData]
+    evidence: list[EvidenceData]
+    plans: list[PlanData]
+    judgements: list[JudgementData]
+    sufficient: bool | None
+
+class RoundOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    round: int
+    debate: list[RoundData | BallotData]
+    dropped: list[DropoutData]
+    transcript: list[TurnData]
+    budget_spent: bool
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+
+class TrackOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    cues: list[CueData] | None
+    transcript: list[TurnData]
+    round: int
+    track: Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"] | None
+    saved: list[SavingData]
+    budget_spent: bool
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None
+
+class ArguedOutput(TypedDict, total=False):
+    """What a graph gives back."""
+
+    calls: list[CallData]
+    warnings: list[str]
+    transcript: list[TurnData]
+    budget_spent: bool
+    outcome: VerdictData | RefusalData | FailureData | None
+    messages: list[MessageData] | None

@@ -86,9 +86,19 @@ async def to_triage(state: Case) -> list[Send | str]:
 @router
 async def to_court_unless_clear(state: Case) -> list[Send | str]:
     """Decide a post that the triage found clear; send any other to the court."""
+    return [_route_triaged(state)] if is_closed(state) else await _branch_to_court(state, "not clear")
+
+
+@router
+async def to_trial(state: Case) -> Literal["not clear", "for review", "clear"]:
+    """Send a post to the trial unless the triage has decided it; then perhaps to a person."""
+    return _route_triaged(state)
+
+
+def _route_triaged(state: Case) -> Literal["not clear", "for review", "clear"]:
     if not is_closed(state):
-        return await _branch_to_court(state, "not clear")
-    return ["for review" if needs_review(state) else "clear"]
+        return "not clear"
+    return "for review" if needs_review(state) else "clear"
 
 
 async def _branch_to_court(state: Case, scan: str) -> list[Send | str]:
@@ -122,7 +132,7 @@ async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
 @node
 async def report_research(state: Case, runtime: CaseRuntime) -> JSON:
     """Hand to the court what the research found; if it broke off, say so, and the trial goes on."""
-    outcome: JSON = state.get("outcome") or {}
+    outcome: Any = state.get("outcome") or {}
     if not outcome:
         return {}
     how = "was refused" if outcome["outcome"] == "refusal" else "failed"
@@ -185,11 +195,11 @@ async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Decide what is clear at a first look; sees the post alone.
 
     A decision that isn't sure enough stays in the log: nobody who argues or judges is shown it. A first look that
-    refuses or fails leaves the post to the trial.
+    refuses or fails leaves the post to the trial. Without the setting `triage` nobody is asked.
     """
-    if is_closed(state):
-        return {}
     context = context_of(state)
+    if is_closed(state) or not context.triage:
+        return {}
     names = await categories_in_force(state)
     mend = mend_decision(await policy_of(state, runtime), "first look")
     try:

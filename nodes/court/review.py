@@ -155,7 +155,7 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
     at = (answer.at or datetime.now(UTC)).isoformat(timespec="seconds")
     user = get_config().get("configurable", {}).get("langgraph_auth_user_id")  # known to the server that this runs on
     reviewer = answer.reviewer or (str(user) if user else None)
-    court: JSON = state["outcome"] or {}
+    court: Any = state["outcome"] or {}
     if answer.type == "response":
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}
     reason, note = _reason_for_review(state, context), answer.note
@@ -190,7 +190,8 @@ def _reason_for_review(state: Case, context: Context) -> str:
 
 def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
     """Return the case as a reviewer is shown it, in the shape of the Agent Inbox."""
-    outcome, post = state["outcome"] or {}, post_of(state)
+    outcome: Any = state["outcome"] or {}
+    post = post_of(state)
     sure = f", confidence {outcome['confidence']:.2f}" if outcome.get("confidence") is not None else ""
     lines = [
         f"Why you see this: {_reason_for_review(state, context)}.",

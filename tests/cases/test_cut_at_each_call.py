@@ -28,8 +28,9 @@ from tests.graphs.hybrid import hybrid_script
 from tests.graphs.research_world import POST, World, html, researcher, world
 from tests.openai_server import OpenAIServer
 from tests.service.conftest import POSTGRES, new_postgres_database
+from tests.untyped import builder
 from tests.where_heeded import where_heeded
-from tribunal.graphs import GRAPHS, builder
+from tribunal.graphs import GRAPHS
 from tribunal.nodes.peers import single_call
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON

@@ -216,7 +216,7 @@ def test_what_a_protocol_sets_gives_way_where_a_run_s_own_setting_leaves_it_with
     assert not followed.settings.keys() & {"leave_out", "perspectives"}
 
 
-def test_a_pipeline_of_one_s_own_takes_every_setting(tmp_path: Path) -> None:
+def test_a_pipeline_of_one_s_own_takes_the_settings_of_its_pieces(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "from langgraph.graph import END, START, StateGraph\n"
         "from tribunal.pieces import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, receive\n"
@@ -227,5 +227,9 @@ def test_a_pipeline_of_one_s_own_takes_every_setting(tmp_path: Path) -> None:
         "    builder.add_edge(start, end)\n"
         "graph = checked(builder).compile()\n"
     )
-    done = run("judge", POST, "--graph", "own.py:graph", "--set", "tau=0.5", "--set", "mode=majority")
-    assert done.exit_code == 0, done.stderr
+    assert run("judge", POST, "--graph", "own.py:graph", "--set", "turns_shown=none").exit_code == 0
+    for name, value in (("tau", "0.5"), ("mode", "majority")):
+        done = run("judge", POST, "--graph", "own.py:graph", "--set", f"{name}={value}")
+        assert done.exit_code == 2
+        assert f"{name}: " in done.stderr
+        assert "this graph has no use for it" in done.stderr

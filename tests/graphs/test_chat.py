@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 from tests.court import court_script
 from tests.doubles import Fault, Reply, ScriptedServer
 from tests.openai_server import OpenAIServer
+from tests.untyped import graph
 from tribunal.core.text import escape_markdown
-from tribunal.graphs import graph
 from tribunal.models.exam_results import ExamResult, keep_exam_results
 from tribunal.settings.context import context_from
 from tribunal.settings.environment import data_folder

@@ -16,7 +16,8 @@ import tribunal
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder, graph
 from tribunal.nodes.intake import receive
-from tribunal.nodes.state import Case, PostInput, Ruling
+from tribunal.nodes.outputs import Ruling
+from tribunal.nodes.state import Case, PostInput
 from tribunal.settings.context import Context
 
 POST: Any = {"text": "Good morning, everybody."}

@@ -15,9 +15,10 @@ from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tests.golden.test_requests import CASES, asked
 from tests.marked import first_then_long
+from tests.untyped import builder
 from tribunal import trust
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS, builder
+from tribunal.graphs import GRAPHS
 from tribunal.models.role import Question
 from tribunal.prompts.catalogue import CATALOGUE, editable_prompts
 from tribunal.prompts.policy import load_policy

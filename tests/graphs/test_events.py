@@ -16,11 +16,12 @@ from tests.court import court_script
 from tests.doubles import Fault
 from tests.graphs.research_world import researcher, world
 from tests.openai_server import OpenAIServer
+from tests.untyped import graph
 from tests.where_heeded import where_heeded
 from tribunal.docket.session import judge_post, submit_review
 from tribunal.errors import BadInput
 from tribunal.events import EVENTS, FailureEvent, ReviewEvent, TurnEvent, event_of
-from tribunal.graphs import GRAPHS, graph
+from tribunal.graphs import GRAPHS
 from tribunal.settings.context import context_from
 
 POST = "Immigrants: the weeds in our garden."

@@ -16,7 +16,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
-from tribunal.graphs import GRAPHS, builder, graph
+from tests.untyped import builder, graph
+from tribunal.graphs import GRAPHS
 
 POST = {"text": "Immigrants: the weeds in our garden."}
 REHEARSED = {"model": "rehearsal"}

@@ -206,9 +206,9 @@ def test_the_piece_keeps_to_its_contract() -> None:
 async def test_what_is_brought_is_streamed_shown_and_drawn() -> None:
     from typer.testing import CliRunner
 
+    from tests.untyped import graph
     from tribunal.commands import app
     from tribunal.events import PrecedentEvent, event_of
-    from tribunal.graphs import graph
 
     await store_of([*WEEDS[:2], WEEDS[2]._replace(category="Cruel<script>\x1b[2J")])
     events = [

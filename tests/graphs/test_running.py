@@ -12,11 +12,12 @@ from langgraph.errors import NodeCancelledError
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
+from tests.untyped import graph
 from tests.where_heeded import where_heeded
 from tribunal.docket.graph_run import run_graph
 from tribunal.docket.records import graph_input
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS, graph
+from tribunal.graphs import GRAPHS
 from tribunal.schema import JSON
 from tribunal.settings.context import Context, context_from
 

@@ -268,6 +268,9 @@ def test_a_misspelt_seat_is_refused() -> None:
     [
         ({"writes": ["level"]}, "writes level, and nothing fills them; give write as well"),
         ({"shows": ["draw"]}, "seat: sarcasm: shows draw: can't be shown under this name"),
+        ({"prompt": "prompts/sarcasm.md"}, "seat: sarcasm: prompt: 'prompts/sarcasm.md' can't be the name of a prompt"),
+        ({"prompt": "sarcasm"}, "seat: sarcasm: prompt: 'sarcasm' can't be the name of a prompt"),
+        ({"heeds": ["ronds"]}, "heeds 'ronds', which is no setting that it can heed"),
     ],
 )
 def test_a_seat_that_fills_nothing_is_refused(how: Any, says: str) -> None:

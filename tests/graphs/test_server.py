@@ -15,7 +15,10 @@ IMPLICIT = "Immigrants: the weeds in our garden."
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
-@pytest.mark.parametrize("name", [*(name for name in GRAPHS if name != "arcade"), "web_then_debate", "own_retriever"])
+COMPOSED = ("web_then_debate", "own_retriever", "court_with_review")
+
+
+@pytest.mark.parametrize("name", [*(name for name in GRAPHS if name != "arcade"), *COMPOSED])
 async def test_every_other_graph_reaches_a_verdict_offline(client: Any, name: str) -> None:
     thread = await client.threads.create()
     context = {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}

@@ -54,7 +54,7 @@ async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(client: A
         assert offered[table]["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", [*GRAPHS, "web_then_debate", "court_with_review"])
 async def test_studio_is_told_at_which_nodes_a_setting_is_heeded(client: Any, name: str) -> None:
     offered = (await schemas_of(client, name))["context_schema"]["properties"]
     [assistant] = await client.assistants.search(graph_id=name, metadata=OURS)

@@ -10,10 +10,11 @@ import pytest
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.provider_forms import FORMS, sent_to
+from tests.untyped import graph
 from tests.where_heeded import where_heeded
 from tribunal.docket.records import make_record
 from tribunal.docket.session import judge_post
-from tribunal.graphs import GRAPHS, graph
+from tribunal.graphs import GRAPHS
 from tribunal.schema import JSON, Record
 from tribunal.settings.context import Context, context_from
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,7 @@ from tribunal.settings import systems
 from tribunal.settings.base import GRAPH_SETTINGS, PLACES
 from tribunal.settings.contents import remembered_text
 from tribunal.settings.context import settings_of
+from tribunal.settings.systems import OUR_PROMPTS
 from tribunal.testing import ScriptedModel
 
 EXAMPLE = PROJECT / "examples" / "system"
@@ -132,6 +137,11 @@ def test_studio_offers_what_it_heeds() -> None:
     assert shown.keys() == {"prompt_two_annotators_adjudicate", "prompt_two_annotators_annotate"}
     edited = shown | {"prompt_two_annotators_annotate": "Label it."}
     assert settings_of("two_annotators")(**edited).prompt_texts == {"two_annotators/annotate": "Label it."}
+    assert graph("two_annotators").context_schema is settings_of("two_annotators")
+    assert (form["judge_model"]["langgraph_nodes"], form["aux_model"]["langgraph_nodes"]) == (
+        ["adjudicator"],
+        ["first", "second"],
+    )
 
 
 def test_its_prompts_are_its_own_hashed_and_replaced(scripted_model: ScriptedModel, tmp_path: Path) -> None:
@@ -182,6 +192,8 @@ def test_a_case_names_no_system_that_is_not_there() -> None:
     [
         ({"name": "arcade"}, "system: 'arcade': can't be the name of a system"),
         ({"name": "Two Words"}, "system: 'Two Words': can't be the name of a system"),
+        ({"name": "court"}, "system: 'court': can't be the name of a system"),
+        ({"prompts": "no_package:prompts"}, "no_package:prompts: can't be read: No module named 'no_package'"),
         (
             {"heeds": ("ronds",)},
             "system: mine: heeds 'ronds', which is no setting that it can heed; did you mean rounds?",
@@ -194,6 +206,46 @@ def test_a_wrong_declaration_is_refused(fields: Any, says: str) -> None:
     with pytest.raises(BadInput) as caught:
         System(**{"name": "mine", "about": "mine", "seats": ("first",), **fields})
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["An Annotator", "annotate.first", "Annotate", "1st"])
+def test_a_prompt_s_name_is_checked_where_the_system_is_declared(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.md").write_text("Label the post.")
+    with pytest.raises(BadInput) as caught:
+        System(name="mine", about="mine", seats=("first",), prompts=tmp_path)
+    assert f"system: mine: prompts: {name}.md: 'mine/{name}' can't be the name of a prompt" in str(caught.value)
+    assert "SYSTEM/PROMPT, in small letters, digits, - and _" in str(caught.value)
+
+
+def test_no_system_takes_the_name_of_a_folder_of_our_prompts() -> None:
+    assert {name.partition("/")[0] for name in shipped_prompts().sources if "/" in name} <= {*GRAPHS, *OUR_PROMPTS}
+
+
+def test_a_checkout_that_is_installed_by_an_import_hook_is_found_from_its_parent_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted_model: ScriptedModel
+) -> None:
+    """Python takes the folder `two_annotators` for a namespace package there, and asks no import hook."""
+    checkout = tmp_path / "two_annotators"
+    shutil.copytree(EXAMPLE, checkout)
+    package = checkout / "two_annotators"
+
+    class Hook:
+        """What `pip install --editable` installs for a project that is built by setuptools."""
+
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+            return spec_from_file_location(name, package / "__init__.py") if name == "two_annotators" else None
+
+    for each in [each for each in sys.modules if each.partition(".")[0] == "two_annotators"]:
+        monkeypatch.delitem(sys.modules, each)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *(each for each in sys.path if each != str(EXAMPLE))])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Hook()])
+    forget_packages()
+    assert importlib.util.find_spec("two_annotators").origin is None  # type: ignore[union-attr]
+    assert code_of("two_annotators")["two_annotators/court.py"] == package / "court.py"
+    scripted_model.answer(ANNOTATOR, {"explanation": "A dig at one driver.", "category": "NotHate"})
+    assert tribunal.judge(POST, graph="two_annotators").explanation == "A dig at one driver."
+    assert sys.modules["two_annotators"].__file__ == str(package / "__init__.py")
 
 
 def test_the_service_decides_by_it() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from tests.untyped import builder, graph
 from tribunal import trust
 from tribunal.errors import BadInput
-from tribunal.graphs import builder, graph
 from tribunal.settings import context
 from tribunal.settings.base import EveryGraph
 from tribunal.settings.context import Context, context_of

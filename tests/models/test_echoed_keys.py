@@ -22,10 +22,10 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD
 from tests.models.test_providers import Way
 from tests.models.test_redirects import EVERY
+from tests.untyped import graph
 from tribunal.core.text import SHORTEST
 from tribunal.docket.session import judge_post
 from tribunal.errors import CallFailed
-from tribunal.graphs import graph
 from tribunal.models.embeddings import find_embedder
 from tribunal.settings.context import context_from
 from tribunal.testing.server import send

@@ -12,9 +12,9 @@ from tests.court import PATIENCE, court_script
 from tests.doubles import Answer, Fault, Reply, Request, ScriptedServer, in_order
 from tests.models.classified import CUT, GOOD
 from tests.provider_forms import FORMS, KEY, sent_to
+from tests.untyped import graph
 from tribunal.docket.records import make_record
 from tribunal.docket.session import judge_post
-from tribunal.graphs import graph
 from tribunal.models.ladder import MOST_TRIES
 from tribunal.schema import JSON, Record
 from tribunal.settings.context import Context, context_from

@@ -13,8 +13,8 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import CUT, GOOD, png
 from tests.provider_forms import sent_to
+from tests.untyped import graph
 from tribunal.docket.records import make_record
-from tribunal.graphs import graph
 from tribunal.schema import JSON, Record
 from tribunal.settings.context import context_from
 

@@ -22,10 +22,11 @@ import tribunal
 from tests.security.dangerous import assert_refused, dangerous
 from tests.service.conftest import serving
 from tests.service.live import sqlite
+from tests.untyped import builder, graph
 from tribunal import trust
 from tribunal.docket.case_search import CaseFilter, find_cases
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS, builder, graph
+from tribunal.graphs import GRAPHS
 from tribunal.graphs.untrusted import untrusted_input
 from tribunal.pieces import Case, Context, PostInput, Ruling, receive, scan
 from tribunal.settings.context import settings_of

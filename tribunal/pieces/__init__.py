@@ -7,8 +7,10 @@
     …
     graph = checked(builder).compile(name="mine")
 
-Pieces, which are nodes: `receive`, `scan`, `web_evidence`, `panel`, `panel_debate`, `fast_trial`, `deep_trial`,
-`court_judge`, `find_precedents`. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
+Pieces, which are nodes: `receive`, `open_case`, `triage`, `scan`, `web_evidence`, `panel`, `panel_debate`,
+`fast_trial`, `deep_trial`, `court_judge`, `find_precedents`, `review`. Routers, for conditional edges: `to_trial` after
+the triage, `to_track` after the scan, `to_judge` after the trial, `to_review` after the judge, `to_retrial` after the
+review. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
 a retriever or a tool of LangChain's, `seat` for an agent (a `SeatNode`). The ends of a case: `verdict`, `refusal`. The
 door to the models: `ask` with a `Role`, which gives an `Answer`, in a node that `agent` makes; `decision_form`; an
 `OwnRequest` in a published model's own layout. What is in force: `context_of`, `policy_of`.
@@ -28,11 +30,16 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import OwnRequest, Role
 from tribunal.nodes.agents import agent
 from tribunal.nodes.arcade.gatekeeper import scan_post as scan
+from tribunal.nodes.arcade.gatekeeper import to_track
 from tribunal.nodes.arcade.judge import judge_debate as court_judge
-from tribunal.nodes.court.case import find_precedents
+from tribunal.nodes.court.case import find_precedents, open_case, to_judge, to_review, to_trial
+from tribunal.nodes.court.case import triage_post as triage
+from tribunal.nodes.court.review import review_case as review
+from tribunal.nodes.court.review import to_retrial
 from tribunal.nodes.forms import decision_form
 from tribunal.nodes.intake import receive, received_by
-from tribunal.nodes.state import Case, PostInput, Ruling
+from tribunal.nodes.outputs import Ruling
+from tribunal.nodes.state import Case, PostInput
 from tribunal.pieces.retrieved import evidence_from
 from tribunal.pieces.seats import SeatNode, refusal, seat, verdict
 from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
@@ -76,6 +83,7 @@ __all__ = [
     "fast_trial",
     "find_precedents",
     "listing",
+    "open_case",
     "ours",
     "panel",
     "panel_debate",
@@ -85,10 +93,17 @@ __all__ = [
     "receive",
     "received_by",
     "refusal",
+    "review",
     "scan",
     "seat",
     "settings_of",
+    "to_judge",
+    "to_retrial",
+    "to_review",
+    "to_track",
+    "to_trial",
     "together",
+    "triage",
     "verdict",
     "web_evidence",
 ]

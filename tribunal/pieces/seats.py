@@ -30,7 +30,7 @@ from tribunal.prompts.sets import prompts_of_case
 from tribunal.prompts.template import FILLED_IN
 from tribunal.schema import JSON, Refusal, Step, Track
 from tribunal.settings.context import Context, context_of
-from tribunal.settings.systems import register_seats, resource
+from tribunal.settings.systems import check_prompt_name, register_seats, resource
 
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")
@@ -58,6 +58,7 @@ def seat(
     required: bool = True,
     writes: Sequence[str] = ("transcript",),
     write: Callable[[Filled, Any], JSON | Awaitable[JSON]] | None = None,
+    heeds: Sequence[str] = (),
 ) -> SeatNode:
     """Return a node that asks a seat of one's own, as our agents are asked.
 
@@ -69,8 +70,9 @@ def seat(
 
     Args:
         name: the seat. One of several of a kind has a colon: `annotator:left`.
-        prompt: a path; `package:path` of a file in an installed package; the text itself; or the name of a prompt of a
-            system, such as `two_annotators/annotate`. The prompt has a variable for each channel in `shows`.
+        prompt: a `Path`; `package:path` of a file in an installed package; the text itself, of several words; or the
+            name of a prompt, SYSTEM/PROMPT, such as `two_annotators/annotate`. The prompt has a variable for each
+            channel in `shows`.
         form: the form of the answer: a pydantic model, or a function that makes one of the policy and the scheme in
             force, such as `decision_form`.
         shows: the channels of the state that it is shown beside the post, such as `transcript` or `evidence`. What
@@ -85,10 +87,11 @@ def seat(
         writes: the channels that it writes.
         write: returns the update of the state, from the form and the state. It may be a coroutine, and may return what
             `verdict` gives. Without it the seat says its answer in the transcript.
+        heeds: the settings that its prompt, its form or `write` depend on, such as `policy_clauses`.
 
     Raises:
-        BadInput: the name is no seat's, a channel can't be shown, or no `write` fills what `writes` names. When asked:
-            the prompt can't be read, or doesn't name what it is shown.
+        BadInput: the name is no seat's, the prompt's name is none, a channel can't be shown, or no `write` fills what
+            `writes` names. When asked: the prompt can't be read, or doesn't name what it is shown.
     """
     register_seats([name])
     if write is None and tuple(writes) != ("transcript",):
@@ -115,7 +118,9 @@ def seat(
         return await _apply_write(write, answer, state)
 
     speak.__name__ = name.replace(":", "_")
-    return piece(needs=["post"], uses=shows, writes=writes, besides=FAILED)(agent(speak))
+    settings = {"scheme", falls_to, "max_calls", "max_tokens", *heeds}
+    declare = piece(needs=["post"], uses=shows, writes=writes, besides=FAILED, heeds=settings, seats=[name])
+    return declare(agent(speak))
 
 
 async def _apply_write(
@@ -139,6 +144,7 @@ def _prompt_source(name: str, prompt: str | Path) -> tuple[str, Callable[[], str
     if isinstance(prompt, str) and len(prompt.split()) > 1:
         return own, lambda: prompt.strip()
     if isinstance(prompt, str) and ":" not in prompt:
+        check_prompt_name(f"seat: {name}: prompt", prompt)
         return prompt, lambda: ""
 
     @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, field_validator
@@ -36,6 +36,7 @@ from tribunal.settings.validation import describe_validation_error
 
 GRAPH_SETTINGS: dict[str, type[EveryGraph]] = {}  # by the name of the graph; systems of one's own add theirs
 PLACES: dict[str, str] = {}  # the name of the graph that was loaded from a place
+COMPOSED: dict[str, type[EveryGraph]] = {}  # the settings of a composed graph without a system, by its place
 
 
 # fmt: off
@@ -45,9 +46,12 @@ class EveryGraph(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     graph: ClassVar[str] = ""  # its name; empty in a class that several graphs share
-    is_ours: ClassVar[bool] = True  # else a system of one's own, whose nodes are not known by name
+    is_ours: ClassVar[bool] = True  # else a system or a composed graph of the user
+    # The nodes that heed each setting, for a graph of the user that was checked.
+    heeding: ClassVar[Mapping[str, Sequence[str]]] = {}
     about: ClassVar[str] = ""
-    seated: ClassVar[tuple[str, ...]] = ()  # of several of a kind, such as view:surface, the kind
+    # Of several of a kind, such as view:surface, the kind. Empty: unknown, so any seat is accepted.
+    seated: ClassVar[tuple[str, ...]] = ()
     modes: ClassVar[tuple[Mode, ...]] = ("full",)
 
     policy: str = setting(
@@ -235,7 +239,7 @@ class EveryGraph(BaseModel):
         what = "a setting"
         if name == "mode" and (having := graphs_with_mode(value)):
             graphs, what = having, "a mode"
-        whose = f"is {what} of {_the(graphs)}, and {cls.graph} has no use for it"
+        whose = f"is {what} of {_the(graphs)}, and {cls.graph or 'this graph'} has no use for it"
         return f"{name}: {shorten_repr(value)}: {whose}; leave it out"
 
     @classmethod
@@ -269,7 +273,7 @@ class EveryGraph(BaseModel):
                 yield name, f"{name}: {shorten_repr(value)}: {graph} has no use for it here: {idle[name]}"
         for seat in (f"{table}.{each}" for table in ("seats", "temperatures") for each in getattr(self, table)):
             kind = seat.partition(":")[0].partition(".")[2]
-            if kind not in self.seated:
+            if self.seated and kind not in self.seated:
                 others = [each for each, settings in GRAPH_SETTINGS.items() if kind in settings.seated]
                 sits = f"it is a seat of {_the(others)}" if others else f"its seats are {', '.join(self.seated)}"
                 yield seat, f"{seat}: nobody of that name sits in {graph}; {sits}"
@@ -327,6 +331,8 @@ class EveryGraph(BaseModel):
             ("seats", {"type": "string", "examples": ["rehearsal"]}),
             ("temperatures", {"type": "number", "minimum": 0, "maximum": 2}),
         ):
+            if not cls.seated:
+                continue
             fields[table] |= {
                 "properties": {seat: {"title": seat.capitalize(), **value} for seat in cls.seated},
                 "additionalProperties": False,
@@ -337,8 +343,11 @@ class EveryGraph(BaseModel):
         if "mode" in fields:
             fields["mode"] |= {"enum": list(cls.modes)}
             fields["mode"]["description"] = f"{describe_modes(cls.modes)} Default: full."
-        for name, form in fields.items() if cls.is_ours else ():
-            form["langgraph_nodes"] = nodes_heeding(name, DECLARED[name].nodes, cls.graph)
+        for name, form in fields.items():
+            if cls.is_ours:
+                form["langgraph_nodes"] = nodes_heeding(name, DECLARED[name].nodes, cls.graph)
+            elif heeding := cls.heeding.get(name):
+                form["langgraph_nodes"] = list(heeding)
 
 
 def describe_modes(modes: Iterable[Mode], *, graphs: bool = False) -> str:

@@ -10,12 +10,12 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from tribunal.core.calls import JSON
 from tribunal.core.text import parse_json, shorten_repr
 from tribunal.errors import BadInput
-from tribunal.settings.base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.settings.base import COMPOSED, GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.settings.client_settings import check_request
 from tribunal.settings.graph_settings import (
     SETTINGS,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tribunal.typed_names import SettingsKeywords
 
 
+@final
 class Context(  # type: ignore[misc]  # each base has a `model_construct` of its own fields
     MvDebateSettings,
     SelfConsistencySettings,
@@ -60,6 +61,18 @@ class Context(  # type: ignore[misc]  # each base has a `model_construct` of its
         def __init__(self, **settings: Unpack[SettingsKeywords]) -> None:
             """Take the settings by name; a model may be an object."""
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Refuse a subclass: its own fields fit into no case and no record.
+
+        Raises:
+            BadInput: always.
+        """
+        raise BadInput(
+            f"{cls.__name__}: Context can't be subclassed; write a dataclass of your own with a field "
+            "`tribunal: Context`, and give it as context_schema"
+        )
+
     def idle_settings(self) -> Iterator[tuple[Any, str]]:
         """Nothing is idle while no graph is named."""
         yield from ()
@@ -82,9 +95,9 @@ def context_from(values: Mapping[str, Any]) -> Context:
 def settings_of(graph: str) -> type[EveryGraph]:
     """Return the class of a graph's settings, its `context_schema`: one of our graphs, or a `System`, by name or place.
 
-    A graph of one's own without a `System` may have every setting.
+    A composed graph has the settings that its pieces heed, once it is loaded. Any other graph may have every setting.
     """
-    return GRAPH_SETTINGS.get(PLACES.get(graph, graph), Context)
+    return COMPOSED.get(graph) or GRAPH_SETTINGS.get(PLACES.get(graph, graph), Context)
 
 
 def widen(settings: EveryGraph) -> Context:
@@ -202,11 +215,11 @@ def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Contex
     return [f"the case keeps the settings that it began with; given since, and not heeded: {', '.join(differ)}"]
 
 
-def refuse_unused_settings(graph: str, context: EveryGraph, *, can_stop: bool = False) -> None:
+def refuse_unused_settings(graph: str | type[EveryGraph], context: EveryGraph, *, can_stop: bool = False) -> None:
     """Refuse the first setting that a graph doesn't have, or that has no effect in it.
 
     Args:
-        graph: one of our graphs, or a `System`, by name. Another graph of one's own may have every setting.
+        graph: the class of its settings, or a name, as of `settings_of`.
         context: what was set.
         can_stop: whether somebody can go on with a run that stops.
 
@@ -215,7 +228,8 @@ def refuse_unused_settings(graph: str, context: EveryGraph, *, can_stop: bool = 
     """
     if not can_stop:
         refuse_stops(context)
-    for _, refusal in settings_of(graph).find_unused(context):
+    settings = settings_of(graph) if isinstance(graph, str) else graph
+    for _, refusal in settings.find_unused(context):
         raise BadInput(refusal)
 
 

@@ -26,16 +26,19 @@ from tribunal.settings.mixins import (
     ManyTasks,
     Ordered,
     Panel,
+    Precedented,
     Redrawn,
     Research,
+    Reviewed,
+    Triaged,
     Variants,
+    settings_of_seats,
 )
 from tribunal.settings.names import (
     ARGUING,
     KINDS,
     LOOKED_UP,
     MODE_WORDS,
-    REVIEW,
     SECTION_TITLES,
     VIEWS,
     Mode,
@@ -43,13 +46,8 @@ from tribunal.settings.names import (
 )
 from tribunal.settings.setting import SETTABLE_SEATS, Setting, setting, settings_in_order
 
-
-def _settings_of_seats(*seats: str) -> tuple[str, ...]:
-    return tuple(f"{table}.{seat}" for seat in seats for table in ("seats", "temperatures"))
-
-
 WEB_SETTINGS = Research.model_fields.keys() - Variants.model_fields.keys()
-_PERSPECTIVE_SETTINGS = ("leave_out", "examples_k", "embedding", *_settings_of_seats("perspective"))
+_PERSPECTIVE_SETTINGS = ("leave_out", "examples_k", "embedding", *settings_of_seats("perspective"))
 _NO_WEB = "nothing is looked up; set web as well"
 _NO_PERSPECTIVE = "no perspective is heard; name some with perspectives"
 _VIEWS_FORM = {"type": "array", "items": {"type": "string", "enum": list(VIEWS)}, "uniqueItems": True}
@@ -65,7 +63,11 @@ def _check_views(named: list[str]) -> list[str]:
 
 
 # fmt: off
-class TribunalSettings(Panel, Research, Court):
+class PieceSettings(Panel, Research, Precedented, Triaged, Reviewed, Court):
+    """The settings of the pieces that the hybrid court is made of, with the rules of what has no effect."""
+
+
+class TribunalSettings(PieceSettings):
     """The settings of the hybrid court."""
 
     graph = "tribunal"
@@ -77,57 +79,20 @@ class TribunalSettings(Panel, Research, Court):
         "full", "leave-out", "criterion-only", "examples-only", "no-search", "no-details",
     )
 
-    precedents: str | None = setting(
-        LOOKED_UP, "Precedents",
-        "The store of cases that people decided, by name or folder. Both sides and the judge see the cases "
-        "most like the post, and what was decided.",
-        None, nodes=["find_precedents"],
-    )
-    precedents_k: int = setting(
-        LOOKED_UP, "Number of precedents", "How many precedents are shown, at most.",
-        3, nodes=["find_precedents"], ge=1, le=20, clients="up to default",
-    )
     web: bool = setting(
         LOOKED_UP, "Look on the web", "Look the post up on the web while the gatekeeper scans it.",
         False, nodes=["open_case", "triage"], clients="anything",
     )
-    triage: str | None = setting(
-        ARGUING, "Triage",
-        "The model that looks at the post first. A clear decision spares the trial.",
-        None, default="no triage", nodes=["triage"], clients="named things",
-    )
-    triage_confidence: float = setting(
-        ARGUING, "Clear from (confidence)",
-        "The confidence, from 0 to 1, from which a model's decision at triage is clear.",
-        0.9, nodes=["triage"], ge=0, le=1, clients="anything",
-    )
-    review: bool = setting(
-        REVIEW, "Review",
-        "Stop for a person if the verdict is uncertain, the model refused, or `review_rule` names the case.",
-        False, nodes=["review"], clients="anything",
-    )
-    review_rule: list[str] = setting(
-        REVIEW, "Cases to review",
-        "Which other cases a person sees: hateful, all, or categories of the policy by name.",
-        list, default="no others", nodes=["open_case"], clients="anything",
-    )
-
     def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
-        """Yield settings of what is off: the web, perspectives, precedents, triage, review."""
+        """Yield settings of the web and of perspectives, if they are off."""
         if not self.web:
-            yield (*WEB_SETTINGS, *_settings_of_seats("researcher")), _NO_WEB
+            yield (*WEB_SETTINGS, *settings_of_seats("researcher")), _NO_WEB
             if self.mode in ("no-search", "no-details"):
                 yield ("mode",), _NO_WEB
         if self.perspectives in ([], ["none"]):
             yield _PERSPECTIVE_SETTINGS, _NO_PERSPECTIVE
             if self.mode in ("leave-out", "criterion-only", "examples-only"):
                 yield ("mode",), _NO_PERSPECTIVE
-        if not self.precedents:
-            yield ("precedents_k",), "no store of precedents is named; set precedents as well"
-        if not self.triage:
-            yield ("triage_confidence", *_settings_of_seats("triage")), "triage is off; set triage as well"
-        if not self.review:
-            yield ("review_rule",), "nothing is reviewed; set review as well"
         yield from super().idle_settings()
 
 
@@ -168,9 +133,9 @@ class PredictSettings(Panel, Clausal, Judged, Argued, Ordered, Budgeted):
         if self.mode == "base":
             yield ("perspectives", *_PERSPECTIVE_SETTINGS), "the mode base hears no perspective; choose another"
         else:
-            yield _settings_of_seats("annotator"), "the annotator sits in the mode base alone; choose that mode"
+            yield settings_of_seats("annotator"), "the annotator sits in the mode base alone; choose that mode"
         if self.mode in ("majority", "single", "base", "criterion-only", "examples-only"):
-            debating = ("judge_model", "debate_memory", *_settings_of_seats("judge", "debater"))
+            debating = ("judge_model", "debate_memory", *settings_of_seats("judge", "debater"))
             yield debating, "there is no debate in this mode; choose another"
         yield from super().idle_settings()
 
@@ -189,9 +154,9 @@ class AntihateSettings(Research, Defined, Clausal, Judged, Argued, Budgeted):
             unasked = (*(WEB_SETTINGS - {"archive"}), "aux_model", "seats.researcher", "max_calls", "max_tokens")
             yield unasked, "this mode makes one call and looks nothing up; choose another"
         if self.mode == "zero-shot":
-            yield _settings_of_seats("judge"), "in the mode zero-shot the classifier decides; choose another mode"
+            yield settings_of_seats("judge"), "in the mode zero-shot the classifier decides; choose another mode"
         else:
-            yield _settings_of_seats("classifier"), "the classifier sits in the mode zero-shot alone; choose that mode"
+            yield settings_of_seats("classifier"), "the classifier sits in the mode zero-shot alone; choose that mode"
         yield from super().idle_settings()
 
 
@@ -231,7 +196,7 @@ class MvDebateSettings(ManyTasks, Defined, Clausal, Exemplified, Judged, Argued,
     def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
         """Yield settings of a reflection that revises nothing, or asks for no gain."""
         if self.reflection_mode == "none":
-            revising = ("top_k", *_settings_of_seats("reflection"))
+            revising = ("top_k", *settings_of_seats("reflection"))
             yield revising, "nothing is revised; set reflection_mode to gated or always"
         if self.reflection_mode != "gated":
             yield ("tau",), "no gain is asked for; set reflection_mode to gated"

@@ -17,6 +17,7 @@ from tribunal.settings.names import (
     MAX_ROUNDS,
     MODELS,
     POLICY,
+    REVIEW,
     VOTES,
     Mode,
     Scheme,
@@ -30,6 +31,11 @@ def _check_overlap(overlap: int, info: ValidationInfo) -> int:
     if overlap >= window:
         raise ValueError(f"is not below window_tokens, {window}")
     return overlap
+
+
+def settings_of_seats(*seats: str) -> tuple[str, ...]:
+    """Return the settings of these seats: a model and a temperature each."""
+    return tuple(f"{table}.{seat}" for seat in seats for table in ("seats", "temperatures"))
 
 
 # fmt: off
@@ -288,7 +294,7 @@ class Court(Defined, Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, In
         ARGUING, "Cues at most",
         "How many cues the gatekeeper's scan and a deep dive's investigation bring at most. 2 is ARCADE's published "
         "code, 3 its paper.",
-        2, nodes=["scan", "investigate"], ge=2, le=3, clients="anything",
+        2, nodes=["gatekeeper", "investigate"], ge=2, le=3, clients="anything",
     )
     judge_rejects: Literal["fast-track", "both-tracks"] = setting(
         ARGUING, "Where the judge rejects cues",
@@ -311,5 +317,68 @@ class Court(Defined, Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, In
         """Yield the temperature of further draws of the judge, if there are none."""
         if self.judge_draws == 1:
             yield ("draw_temperature",), "the judge is drawn once; set judge_draws as well"
+        yield from super().idle_settings()
+
+
+class Precedented(EveryGraph):
+    """A graph that looks up cases that people decided."""
+
+    precedents: str | None = setting(
+        LOOKED_UP, "Precedents",
+        "The store of cases that people decided, by name or folder. Both sides and the judge see the cases "
+        "most like the post, and what was decided.",
+        None, nodes=["find_precedents"],
+    )
+    precedents_k: int = setting(
+        LOOKED_UP, "Number of precedents", "How many precedents are shown, at most.",
+        3, nodes=["find_precedents"], ge=1, le=20, clients="up to default",
+    )
+
+    def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
+        """Yield the number of precedents, if no store is named."""
+        if not self.precedents:
+            yield ("precedents_k",), "no store of precedents is named; set precedents as well"
+        yield from super().idle_settings()
+
+
+class Triaged(EveryGraph):
+    """A graph with a first look that can spare the trial."""
+
+    triage: str | None = setting(
+        ARGUING, "Triage",
+        "The model that looks at the post first. A clear decision spares the trial.",
+        None, default="no triage", nodes=["triage"], clients="named things",
+    )
+    triage_confidence: float = setting(
+        ARGUING, "Clear from (confidence)",
+        "The confidence, from 0 to 1, from which a model's decision at triage is clear.",
+        0.9, nodes=["triage"], ge=0, le=1, clients="anything",
+    )
+
+    def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
+        """Yield the confidence and the seat of the triage, if it is off."""
+        if not self.triage:
+            yield ("triage_confidence", *settings_of_seats("triage")), "triage is off; set triage as well"
+        yield from super().idle_settings()
+
+
+class Reviewed(EveryGraph):
+    """A graph that can stop for a person."""
+
+    review: bool = setting(
+        REVIEW, "Review",
+        "Stop for a person if the verdict is uncertain, the model refused, or `review_rule` names the case.",
+        False, nodes=["review"], clients="anything",
+    )
+    review_rule: list[str] = setting(
+        REVIEW, "Cases to review",
+        "Which other cases a person sees: hateful, all, or categories of the policy by name.",
+        list, default="no others", nodes=["open_case"], clients="anything",
+    )
+
+    def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
+        """Yield the rule of the review, if it is off."""
+        if not self.review:
+            yield ("review_rule",), "nothing is reviewed; set review as well"
         yield from super().idle_settings()
 # fmt: on

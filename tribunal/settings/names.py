@@ -102,17 +102,18 @@ class GraphNode(NamedTuple):
 def nodes_of(graph: str) -> list[GraphNode]:
     """Return the nodes of one of our graphs, with those inside its subgraphs."""
     # On a floor above, and imported only when somebody asks: a server loads the file of a graph under another name.
-    return list(_nodes_in(import_module(f"tribunal.graphs.{graph}").builder, "", ""))
+    return list(nodes_in(import_module(f"tribunal.graphs.{graph}").builder))
 
 
-def _nodes_in(builder: Any, top: str, around: str) -> Iterator[GraphNode]:
+def nodes_in(builder: Any, top: str = "", around: str = "") -> Iterator[GraphNode]:
+    """Yield the nodes of a builder, with those inside its subgraphs."""
     for name, spec in builder.nodes.items():
         asks = getattr(spec.runnable, "asks_a_model", False)
         within = around.rstrip(":").rpartition(":")[2]
         function = ":".join(filter(None, (within, getattr(spec.runnable, "__name__", ""))))
         yield GraphNode(name, top or name, f"{around}{name}", asks, function)
         if hasattr(spec.runnable, "builder"):
-            yield from _nodes_in(spec.runnable.builder, top or name, f"{around}{name}:")
+            yield from nodes_in(spec.runnable.builder, top or name, f"{around}{name}:")
 
 
 def agents_of(graph: str) -> list[str]:
@@ -128,11 +129,20 @@ def nodes_heeding(setting: str, named: Sequence[str], graph: str) -> list[str]:
         named: the nodes that read it; empty: every node that asks a model.
         graph: one of our graphs.
     """
+    return _names_in_studio(node for node in nodes_of(graph) if node_heeds(node, setting, named))
+
+
+def node_heeds(node: GraphNode, setting: str, named: Sequence[str]) -> bool:
+    """Return whether a node of one of our graphs reads a setting.
+
+    Args:
+        node: the node.
+        setting: the name of the setting.
+        named: the nodes that read it; empty: every node that asks a model.
+    """
     if setting == "aux_model":
-        heeding = [node for node in nodes_of(graph) if node.asks and node.name not in (*DECIDING, "triage")]
-    else:
-        heeding = [node for node in nodes_of(graph) if (node.name in named if named else node.asks)]
-    return _names_in_studio(heeding)
+        return node.asks and node.name not in (*DECIDING, "triage")
+    return node.name in named if named else node.asks
 
 
 def nodes_running(functions: Sequence[str], graph: str) -> list[str]:

@@ -9,7 +9,7 @@ A system lives in a package of its own, whose `pyproject.toml` names its compile
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,14 +21,20 @@ from pydantic import create_model
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
-from tribunal.settings.base import GRAPH_SETTINGS, PLACES, EveryGraph
+from tribunal.plugins import import_regular_package
+from tribunal.settings.base import COMPOSED, GRAPH_SETTINGS, PLACES, EveryGraph
 from tribunal.settings.context import Context, settings_of
-from tribunal.settings.graph_settings import GRAPHS, SETTINGS
+from tribunal.settings.graph_settings import GRAPHS, SETTINGS, PieceSettings
+from tribunal.settings.names import Mode
 from tribunal.settings.setting import SETTABLE_SEATS
 
-# Settings that `receive`, `seat`, `verdict` and `ask` heed by themselves, so that every system does.
-_ALWAYS = frozenset({"policy_definition", "scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
+# Settings that `receive`, `seat`, `verdict` and `ask` may heed by themselves.
+OF_ANY_AGENT = frozenset({"policy_definition", "scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PROMPT = re.compile(r"[a-z][a-z0-9_]*/_?[a-z][a-z0-9_-]*")
+_NO_PROMPTS = ("README", "LICENSE", "NOTICE")  # files that may lie beside prompts
+# Folders of our own prompts; `own` is for those that a seat is given as text or file.
+OUR_PROMPTS = ("court", "exam", "explained", "own", "peers", "system")
 _SEAT = re.compile(r"[a-z][a-z0-9_-]*(:[a-z0-9_-]+)?")
 _systems: dict[str, System] = {}
 
@@ -44,11 +50,12 @@ class System:
         heeds: the settings that it heeds beside those that every graph heeds (docs/settings.md). Another one is
             refused.
         prompts: the folder of its prompts, as a path or as `package:folder`. A file `annotate.md` there is the prompt
-            `NAME/annotate`, and `system.md` holds its standing instructions, `system/NAME`.
+            `NAME/annotate`, and `system.md` holds its standing instructions, `system/NAME`. The name of a file has
+            small letters, digits, - and _; with a _ in front it is a part that other prompts include.
         experiments: the folder of its experiments (`*.toml`), as a path or as `package:folder`.
 
     Raises:
-        BadInput: a name is no plain name or is taken, or a setting doesn't exist.
+        BadInput: a name is no plain name or is taken, a setting doesn't exist, or the prompts can't be read.
     """
 
     name: str
@@ -60,24 +67,18 @@ class System:
 
     def __post_init__(self) -> None:
         """Check and register it."""
-        if not _NAME.fullmatch(self.name) or self.name in GRAPHS:
+        if not _NAME.fullmatch(self.name) or self.name in (*GRAPHS, *OUR_PROMPTS):
             raise BadInput(
                 f"system: {self.name!r}: can't be the name of a system; give small letters, digits and underscores, "
-                f"and none of {', '.join(GRAPHS)}"
+                f"and none of {', '.join((*GRAPHS, *OUR_PROMPTS))}"
             )
-        # `mode` names the variants of our own systems.
-        if unknown := next((name for name in self.heeds if name not in SETTINGS or name == "mode"), None):
-            way = suggest_name(unknown, SETTINGS) or "docs/settings.md has the settings"
-            raise BadInput(f"system: {self.name}: heeds {unknown!r}, which is no setting that it can heed; {way}")
+        for stem in self._read_prompt_files():
+            check_prompt_name(f"system: {self.name}: prompts: {stem}.md", f"{self.name}/{stem}")
+        check_heeded(f"system: {self.name}", self.heeds)
         register_seats(self.seats)
         _systems[self.name] = self
-        fields: dict[str, Any] = {}
-        for name, field in Context.model_fields.items():
-            if name not in EveryGraph.model_fields and (name in _ALWAYS or name in self.heeds):
-                fields[name] = field.annotation, copy(field)
-        settings = create_model(f"Settings of {self.name}", __base__=EveryGraph, **fields)
-        settings.graph, settings.is_ours, settings.about, settings.seated = self.name, False, self.about, self.seats
-        GRAPH_SETTINGS[self.name] = settings
+        GRAPH_SETTINGS[self.name] = derive_settings(self.name, {*OF_ANY_AGENT, *self.heeds}, self.seats)
+        GRAPH_SETTINGS[self.name].about = self.about
 
     def read_prompts(self) -> dict[str, str]:
         """Return the text of each of its prompts by name.
@@ -85,16 +86,20 @@ class System:
         Raises:
             BadInput: the folder can't be read, or holds no prompt.
         """
+        texts = self._read_prompt_files()
+        return {
+            f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}": text for stem, text in texts.items()
+        }
+
+    def _read_prompt_files(self) -> dict[str, str]:
+        """Return the text of each file of prompts by its name without `.md`. Raises as `read_prompts`."""
         if self.prompts is None:
             return {}
         read = _read_folder(self.prompts, ".md", f"system: {self.name}: prompts")
-        found = {
-            stem: text.strip() for stem, text in read.items() if stem.upper() not in ("README", "LICENSE", "NOTICE")
-        }
-        if not found:
+        texts = {stem: text.strip() for stem, text in read.items() if stem.upper() not in _NO_PROMPTS}
+        if not texts:
             raise BadInput(f"system: {self.name}: prompts: {self.prompts}: holds no prompt; put NAME.md files there")
-        called = {stem: f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}" for stem in found}
-        return {called[stem]: text for stem, text in found.items()}
+        return texts
 
     def read_experiments(self) -> dict[str, str]:
         """Return the text of each of its experiments by name.
@@ -106,6 +111,73 @@ class System:
         return {} if self.experiments is None else _read_folder(self.experiments, ".toml", field)
 
 
+def check_prompt_name(declared_by: str, name: str) -> None:
+    """Check the name of a prompt, as a `System` or a `seat` declares it.
+
+    Args:
+        declared_by: what the error begins with.
+        name: the name.
+
+    Raises:
+        BadInput: it doesn't keep to the rule.
+    """
+    if not _PROMPT.fullmatch(name):
+        raise BadInput(
+            f"{declared_by}: {name!r} can't be the name of a prompt; a name is SYSTEM/PROMPT, in small letters, "
+            "digits, - and _; give a Path for a file"
+        )
+
+
+def check_heeded(declared_by: str, names: Iterable[str]) -> None:
+    """Check that settings can be declared as heeded. `mode` can't: it names the variants of our own systems.
+
+    Args:
+        declared_by: what the error begins with.
+        names: the settings.
+
+    Raises:
+        BadInput: there is no such setting.
+    """
+    if unknown := next((name for name in names if name not in SETTINGS or name == "mode"), None):
+        way = suggest_name(unknown, SETTINGS) or "docs/settings.md has the settings"
+        raise BadInput(f"{declared_by}: heeds {unknown!r}, which is no setting that it can heed; {way}")
+
+
+class _DerivedSettings(EveryGraph):
+    """The settings of a graph of the user: those that its pieces heed, with the rules of our own pieces."""
+
+    def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
+        """Yield what has no effect by the rules of our pieces. Settings that the graph doesn't have are at defaults."""
+        yield from PieceSettings.model_construct(**dict(self)).idle_settings()
+
+
+def derive_settings(
+    graph: str,
+    heeded: Iterable[str],
+    seats: Sequence[str],
+    *,
+    modes: Sequence[Mode] = ("full",),
+    heeding: Mapping[str, Sequence[str]] | None = None,
+) -> type[EveryGraph]:
+    """Return the settings class of a graph of the user.
+
+    Args:
+        graph: its name in refusals.
+        heeded: the settings that it heeds beside those of every graph.
+        seats: who may be asked in it; empty: unknown.
+        modes: the modes that it can run in.
+        heeding: the nodes that heed each setting, by the setting's name.
+    """
+    own = {*heeded} - EveryGraph.model_fields.keys()
+    fields: dict[str, Any] = {
+        name: (field.annotation, copy(field)) for name, field in Context.model_fields.items() if name in own
+    }
+    settings = create_model(f"Settings of {graph}", __base__=_DerivedSettings, **fields)
+    settings.graph, settings.is_ours, settings.seated = graph, False, tuple(seats)
+    settings.modes, settings.heeding = tuple(modes), heeding or {}
+    return settings
+
+
 def system_of(graph: str) -> System | None:
     """Return the system that a graph belongs to; None for a graph that has none.
 
@@ -115,9 +187,17 @@ def system_of(graph: str) -> System | None:
     return _systems.get(PLACES.get(graph, graph))
 
 
-def note_place(graph: str, called: str) -> None:
-    """Remember under which name the graph of a place was compiled, so that `system_of` finds its system."""
+def note_place(graph: str, called: str, settings: object) -> None:
+    """Remember the name and the settings of the graph of a place, so that `system_of` and `settings_of` find them.
+
+    Args:
+        graph: the place.
+        called: the name that the graph was compiled under.
+        settings: its `context_schema`.
+    """
     PLACES[graph] = called
+    if isinstance(settings, type) and issubclass(settings, _DerivedSettings) and called not in _systems:
+        COMPOSED[graph] = settings
 
 
 def systems() -> list[System]:
@@ -138,6 +218,7 @@ def resource(place: str | Path) -> Traversable:
     if isinstance(place, Path) or not colon:
         return Path(place).expanduser()
     try:
+        import_regular_package(package.partition(".")[0])
         return files(package).joinpath(inside)
     except (ImportError, TypeError, ValueError) as error:
         raise BadInput(f"{place}: can't be read: {error}; give a path, or package:path") from error
