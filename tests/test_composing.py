@@ -1,4 +1,4 @@
-"""The examples of docs/composing.md, run one after the other in a folder of their own."""
+"""The examples of docs/composing.md and docs/own_agents.md, run one after the other in a folder of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests import PROJECT
 from tests.dev_server import dev_server
 
-PAGE = (PROJECT / "docs" / "composing.md").read_text("utf-8")
+PAGE = "".join((PROJECT / "docs" / name).read_text("utf-8") for name in ("composing.md", "own_agents.md"))
 ADDRESS = "http://127.0.0.1:2024"  # of `langgraph dev`
 # What others copy from the page.
 COPIED = ("feed.py", "graphs/hybrid.py", "ask.py", "own_model.py", "fork.py", "client.py")

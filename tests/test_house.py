@@ -328,5 +328,5 @@ def test_the_image_that_langgraph_builds_reads_what_langgraph_json_says(tmp_path
     let_in = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     paths = [each["path"] for each in json.loads(served["LANGSERVE_GRAPHS"]).values()]
     folders = {path.removeprefix(f"/deps/{PROJECT.name}/").split("/")[0] for path in paths}
-    assert folders == {"graphs", "examples"}
+    assert folders == {"service", "examples"}
     assert folders <= let_in
