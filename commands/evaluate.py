@@ -117,8 +117,14 @@ def evaluate(
 ) -> None:
     """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
     if predictions is not None:
-        beside = {"--budget-from": budget_from, "--graph": graph, "--paper-models": paper_models}
-        beside |= {"--protocol": protocol, "--repeats": repeats, "--retry": retry}
+        beside: dict[str, Any] = {
+            "--budget-from": budget_from,
+            "--graph": graph,
+            "--paper-models": paper_models,
+            "--protocol": protocol,
+            "--repeats": repeats,
+            "--retry": retry,
+        }
         _refuse_beside_predictions(beside, settings)
     from tribunal.commands.results import print_metrics
     from tribunal.eval.evaluate import Evaluation, summarize_run
