@@ -9,7 +9,14 @@ from typer import Argument, Option
 from typer.models import TyperPath
 
 from tribunal.commands import shared_options as shared
-from tribunal.commands.options import GRAPH, Graph, parse_pairs, with_settings
+from tribunal.commands.options import (
+    GRAPH,
+    Graph,
+    flag_of_setting,
+    parse_pairs,
+    with_settings,
+    with_settings_of_eval,
+)
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import (
     end_run,
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from tribunal.runner.tally import RunTally
 
 
-@with_settings
+@with_settings_of_eval
 @with_engine
 @with_posts
 def evaluate(
@@ -55,6 +62,14 @@ def evaluate(
     graph: Annotated[
         str | None,
         Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Import a model's predictions as the run; no graph runs. CSV, TSV, JSONL, JSON or Parquet with id, "
+            "label or category, and optionally confidence and explanation.",
+        ),
     ] = None,
     in_order: Annotated[
         bool, Option("--in-order", help="Take the posts in the order of their files, unshuffled.")
@@ -101,6 +116,16 @@ def evaluate(
     posts: dict[str, Any],
 ) -> None:
     """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
+    if predictions is not None:
+        beside: dict[str, Any] = {
+            "--budget-from": budget_from,
+            "--graph": graph,
+            "--paper-models": paper_models,
+            "--protocol": protocol,
+            "--repeats": repeats,
+            "--retry": retry,
+        }
+        _refuse_beside_predictions(beside, settings)
     from tribunal.commands.results import print_metrics
     from tribunal.eval.evaluate import Evaluation, summarize_run
     from tribunal.eval.evaluate import evaluate as run_evaluation
@@ -120,7 +145,12 @@ def evaluate(
     )
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, "keep_text": keep_text, **carried}
     with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
-        tally = run_evaluation(wanted, out, options, budget_from=budget_from)
+        if predictions is None:
+            tally = run_evaluation(wanted, out, options, budget_from=budget_from)
+        else:
+            from tribunal.eval.predictions import import_predictions
+
+            tally = import_predictions(wanted, predictions, out, options)
     with report_output_errors(tally):
         if as_json:
             say_json(summarize_run(tally, out))
@@ -130,6 +160,15 @@ def evaluate(
                 print_metrics(tally.measured)
             say(f"Results: {out}. For a report: tribunal report {out}")
     end_run(tally)
+
+
+def _refuse_beside_predictions(options: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse options that change nothing about predictions that are there already."""
+    from tribunal.eval.predictions import SETTINGS
+
+    given = {**options, **{flag_of_setting(name): name not in SETTINGS for name in settings}}
+    if useless := next((flag for flag, value in given.items() if value), None):
+        raise BadInput(f"{useless}: has no effect with --predictions, which asks no model; remove it")
 
 
 _PLACE = TyperPath()  # a shell completes it as one

@@ -193,14 +193,23 @@ def _parse_options(*, set: list[str] | None, **options: Any) -> dict[str, Any]:
     return settings
 
 
-def _option_parameters() -> list[inspect.Parameter]:
-    """Return the options of the settings, and --set."""
-    options: dict[str, Any] = {name: Annotated[_type_of_option(name) | None, _option(name)] for name in OPTIONS}
+def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
+    """Return `_parse_options` with the options of the settings, except these, and --set as its parameters."""
+    options: dict[str, Any] = {
+        name: Annotated[_type_of_option(name) | None, _option(name)] for name in OPTIONS if name not in left_out
+    }
     options["set"] = Annotated[list[str] | None, _SET]
+
+    def parse(**given: Any) -> dict[str, Any]:
+        return _parse_options(**given)
+
     keyword = inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(name, keyword, default=None, annotation=each) for name, each in options.items()]
+    parameters = [inspect.Parameter(name, keyword, default=None, annotation=each) for name, each in options.items()]
+    parse.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return parse
 
 
-_parse_options.__signature__ = inspect.Signature(_option_parameters())  # type: ignore[attr-defined]
 # Adds the options of the settings to a command, which is given their values as `settings`.
-with_settings = partial(extend_options, parameter="settings", parse=_parse_options)
+with_settings = partial(extend_options, parameter="settings", parse=_settings_parser())
+# A run of `eval` takes in no decisions of people, so it has no --review.
+with_settings_of_eval = partial(extend_options, parameter="settings", parse=_settings_parser("review"))

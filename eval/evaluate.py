@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
 from tribunal.settings.contents import apply_line_up, keep_files_read
 from tribunal.settings.context import (
+    Context,
     context_from,
     leave_out_settings,
     refuse_unused_settings,
@@ -103,25 +104,40 @@ def evaluate(
     job, _, _, held, warnings = prepare_run(wanted, budget_from)
     job = replace(job, config=config_of_run(out.name, config))
 
-    def measure(tally: RunTally) -> None:
-        """Measure the results so far."""
-        try:
-            tally.measured = measure_run(out)
-        except BadInput:
-            if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
-                raise
-        else:
-            save_metrics(out, tally.measured)
-
-    return carry_out_run(job, out, held, measure, options, warnings=warnings)
+    return carry_out_run(job, out, held, partial(measure_results, out), options, warnings=warnings)
 
 
-def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> PreparedRun:
-    """Check everything that can be known before the first call. Arguments and errors as `evaluate`."""
-    run = wanted.plan_run()
+def measure_results(folder: Path, tally: RunTally) -> None:
+    """Measure the results of a run so far; its tally and metrics.json then have the measures."""
+    try:
+        tally.measured = measure_run(folder)
+    except BadInput:
+        if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
+            raise
+    else:
+        save_metrics(folder, tally.measured)
+
+
+class ChosenPosts(NamedTuple):
+    """The posts of a run, the settings that follow from them, and `data` and `sampling` of its run.json."""
+
+    dataset: Dataset | DatasetPool
+    plan: SamplePlan
+    context: Context
+    data: JSON
+    sampling: JSON
+
+
+def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> ChosenPosts:
+    """Open the data set of a run and choose its posts. Errors as `evaluate`.
+
+    Args:
+        wanted: what is evaluated.
+        run: the same, filled in by the protocol.
+        graph: refuses the settings that it doesn't use; None: no graph runs.
+    """
     own = ("split", "columns", "labels", "samples", "balance")
     wanted = wanted.model_copy(update={name: getattr(wanted, name) or getattr(run.part, name) for name in own})
-    graph(run.graph)
     dataset = open_datasets(
         run.dataset,
         wanted.data,
@@ -133,7 +149,8 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
     )
     settings = run.settings if dataset.task == "hate" else {"task": dataset.task, **run.settings}
     context = context_from(settings)
-    refuse_unused_settings(run.graph, context)
+    if graph is not None:
+        refuse_unused_settings(graph, context)
     plan = choose_samples(
         dataset,
         samples=wanted.samples,
@@ -147,13 +164,6 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
         "protocol": run.note and run.note["asked"],
         "order": IN_ORDER if wanted.in_order else SHUFFLED,
     }  # fmt: skip
-    budgets = None
-    if budget_from is not None:
-        budgets = tokens_by_post(budget_from)
-        if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
-            raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
-        sha = hashlib.sha256(json.dumps(budgets, sort_keys=True).encode()).hexdigest()[:16]
-        sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": sha}
     data: JSON = {
         "name": dataset.name, "split": dataset.split, "files": [path.name for path in dataset.files],
         "sha256": dataset.fingerprint,
@@ -163,10 +173,25 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
         "skip_missing_images": wanted.skip_missing_images,
     }  # fmt: skip
     data |= {name: given for name, given in beside.items() if given}
+    return ChosenPosts(dataset, plan, context, data, sampling)
+
+
+def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> PreparedRun:
+    """Check everything that can be known before the first call. Arguments and errors as `evaluate`."""
+    run = wanted.plan_run()
+    graph(run.graph)
+    dataset, plan, context, data, sampling = choose_posts(wanted, run, run.graph)
+    budgets = None
+    if budget_from is not None:
+        budgets = tokens_by_post(budget_from)
+        if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
+            raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
+        sha = hashlib.sha256(json.dumps(budgets, sort_keys=True).encode()).hexdigest()[:16]
+        sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": sha}
     held = describe_run(run.graph, data, sampling, run.repeats, plan, context)
     held["protocol"] = run.note
     whole = sum(run.sample.quotas.values()) if run.sample else 0
-    if run.note is not None and wanted.samples is None and len(plan) < whole:  # fewer posts than the paper took
+    if run.note is not None and sampling["samples"] is None and len(plan) < whole:  # fewer posts than the paper took
         departures = {**run.note["departures"], "samples": {"paper": whole, "run": len(plan)}}
         held["protocol"] = {**run.note, "departures": departures}
     held["cluster"] = dataset.cluster

@@ -28,7 +28,7 @@ from tests.openai_server import OpenAIServer
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 
 EXAMPLE = PROJECT / "examples" / "project"
-SYSTEMS = [PROJECT / "examples" / name for name in ("system", "guard_models", "debate_to_detect")]
+SYSTEMS = [PROJECT / "examples" / name for name in ("system", "guard_models", "debate_to_detect", "debate_peers")]
 
 
 def build_wheel(project: Path, folder: Path) -> Path:

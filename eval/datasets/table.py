@@ -23,7 +23,7 @@ POST_ROLES = (*ROLES, "author")  # of a table of posts to be decided, too
 _NAMED = 10  # splits that an error names
 _KEPT = ("group", "split")  # roles whose columns stay fields of the set, too
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
-_PLAIN = {
+PLAIN_LABELS = {
     **dict.fromkeys((*_HATE, *YES), "hate"),
     **dict.fromkeys((*_NOT, *NO), "not"),
 }
@@ -138,7 +138,7 @@ class _LabelMap:
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._expected = ", ".join(labels) if labels else "hate or not, 1 or 0, true or false, yes or no"
-        given = {key.strip().casefold(): value.strip().casefold() for key, value in (labels or _PLAIN).items()}
+        given = {key.strip().casefold(): value.strip().casefold() for key, value in (labels or PLAIN_LABELS).items()}
         categories = [category.name for category in load_policy("h-vli").fine]
         numbers = {
             **{name.casefold(): number for number, name in enumerate(categories)},

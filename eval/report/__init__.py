@@ -128,7 +128,7 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
     measured = measure_columns(columns, cluster=cluster)
     known, name = prices or prices_of_run(columns.folder), columns.folder.resolve().name
     run = columns.run
-    if columns.row_count and not columns.shown_policy and run.get("policy"):
+    if columns.row_count and not columns.shown_policy and run.get("policy") and not run.get("predictions"):
         run = {**run, "policy": "none was shown to a model"}
     paper = paper_table(run, measured)
     if paper is not None and measured["failures"]:
@@ -184,6 +184,7 @@ def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
             {name: dict(sorted(used.served.items())) for name, used in columns.spent.items()}
         ),
         "chain_fault": find_chain_fault(columns.folder) if part == "warnings" else "",
+        "imported": columns.run.get("predictions"),
         "final_look": final_look_in_words(columns.run, columns.folder),
         "images": images_in_words(measured["images"]),
         "text_alone": missing_images_warning(measured["images"]),

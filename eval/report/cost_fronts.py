@@ -52,7 +52,7 @@ def cost_fronts(rows: Sequence[JSON]) -> list[JSON]:
     """Return costs against scores, for each set of posts that two runs or more are over, in one scheme.
 
     Args:
-        rows: the runs, as `overview_row` has them.
+        rows: the runs, as `overview_row` has them. Imported ones, whose cost isn't known, are left out.
 
     Returns:
         Of each such set its `data`, its front (`_front_of_runs`), and `groups`: by language and functionality, for each
@@ -60,7 +60,8 @@ def cost_fronts(rows: Sequence[JSON]) -> list[JSON]:
     """
     held: dict[tuple[Hashable, ...], list[JSON]] = defaultdict(list)
     for row in rows:
-        held[row["posts"]].append(row)
+        if not row["imported"]:
+            held[row["posts"]].append(row)
     found = []
     for together in held.values():
         if front := _front_of_runs([(row, row["worth"]["all"]) for row in together]):

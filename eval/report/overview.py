@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tribunal.eval.measures.columns import OUTCOMES, Bools, RunColumns
 from tribunal.eval.protocols.protocol import PaperRow, load_protocols
 from tribunal.eval.report.cost_fronts import costs_and_scores
+from tribunal.eval.runs.run_file import IMPORTED
 from tribunal.explanations.case_drawing import spoken_turn
 from tribunal.models.exam_results import name_of_label
 from tribunal.prompts.policy import list_shipped_policies, load_policy
@@ -183,12 +184,13 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
 
     `worth` is what it costs a post and how good it is (`costs_and_scores`). `posts` tells runs over the same posts: by
     their data, the hash of its files, the scheme and the posts' ids. `costs` is None where no call has a
-    price; `unseen` are calls that its graph made past `ask`.
+    price; `unseen` are calls that its graph made past `ask`. Nobody knows what predictions of an `imported` run cost.
 
     Raises:
         BadInput: the prices beside the results are broken.
     """
-    cost, data = measured["cost"], dataset_of_run(columns.run)
+    cost, data, imported = measured["cost"], dataset_of_run(columns.run), columns.run.get("predictions")
+    system = f"imported from {imported['file']}" if imported else str(columns.run.get("graph") or "")
     known = prices or prices_of_run(columns.folder)
     paid = total_cost(columns.spent, known) if known else None
     calls = sum(used.calls for used in columns.spent.values())
@@ -198,15 +200,16 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
         costs = {"total": paid.total, "each": each, "unpriced": paid.unpriced}
     return {
         "name": columns.folder.resolve().name,
-        "what": ", ".join(part for part in (str(columns.run.get("graph") or ""), data) if part),
+        "what": ", ".join(part for part in (system, data) if part),
+        "imported": bool(imported),
         "data": data,
         "posts": (data, (columns.run.get("data") or {}).get("sha256"), measured["scheme"], frozenset(columns.ids)),
         "models": list(_models_asked(columns)),
         "measured": measured,
         "costs": costs,
         "worth": costs_and_scores(columns, measured, known, cluster),
-        "calls": cost["calls"]["mean"],
-        "tokens": cost["tokens"]["mean"],
+        "calls": None if imported else cost["calls"]["mean"],
+        "tokens": None if imported else cost["tokens"]["mean"],
         "unseen": cost["unseen_calls"]["total"] if "unseen_calls" in cost else 0,
     }
 
@@ -255,7 +258,7 @@ CITATION = (
     "arXiv:2603.21298, Table 3"
 )
 TEST_POSTS = 1178
-_GRAPHS = {"arcade", "multiround", "baseline"}
+_GRAPHS = {"arcade", "multiround", "baseline", IMPORTED}
 _COLUMNS = {
     "fine": {"accuracy": "Accuracy", "macro_f1": "Macro-F1", "weighted_f1": "Weighted-F1"},
     "binary": {"accuracy": "Accuracy", "recall": "Recall", "f1": "F1"},
@@ -267,8 +270,9 @@ _TABLE, _SPLIT, PAPER_POLICY = "arcade-table3", "test", "h-vli"
 def paper_table(run: JSON, measured: JSON, as_paper: JSON | None = None) -> JSON | None:
     """Return a measured row and the paper's, under the same heads, in percent; and what stands in the way of comparing.
 
-    None unless it is ARCADE, its ablation or its baseline on H-VLI's test split. `as_paper` are the measures that count
-    failures as wrong, as the paper's evaluator does, if there are failures: a row of their own before the measured one.
+    None unless it is ARCADE, its ablation, its baseline, or imported predictions, on H-VLI's test split.
+    `as_paper` are the measures that count failures as wrong, as the paper's evaluator does, if there are failures: a
+    row of their own before the measured one.
     """
     data = run.get("data")
     split = data.get("split") if isinstance(data, dict) else None

@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
 
+from tribunal import __version__
 from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SamplePlan
@@ -22,6 +23,7 @@ from tribunal.schema import JSON
 from tribunal.settings.context import Context, settings_for_record
 from tribunal.settings.systems import system_of
 
+IMPORTED = "imported"  # stands for the graph in a run of imported predictions
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "requirements.txt")
 _SECONDS = 20  # that Git may take
 
@@ -76,14 +78,20 @@ def describe_texts(graph: str, context: Context) -> JSON:
 _WITHOUT_EFFECT = {"cache", "trace", "repeat", "timeout", "attempts"}
 
 
-def describe_run(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts: SamplePlan, context: Context) -> JSON:
-    """Return what the results of a run depend on, but for its pins."""
+def describe_run(
+    graph: str | None, dataset: JSON, sampling: JSON, repeats: int, posts: SamplePlan, context: Context
+) -> JSON:
+    """Return what the results of a run depend on, but for its pins; without a `graph`, predictions were imported."""
     settings = {name: value for name, value in settings_for_record(context).items() if name not in _WITHOUT_EFFECT}
     if context.searxng_url and "searxng_url" not in settings:
         settings["searxng_url"] = "(with a password)"
     in_force = load_policy(context.policy, context.policy_definition)
+    surroundings: JSON = {"policy": {"name": in_force.name, "sha": in_force.sha}, "tribunal": __version__}
+    texts: JSON = {"policy": in_force.source}
+    if graph is not None:
+        surroundings, texts = describe_surroundings(graph, context), describe_texts(graph, context)
     return {
-        "graph": graph,
+        "graph": graph or IMPORTED,
         "dataset": dataset["name"],
         "data": dataset,
         "sampling": sampling,
@@ -92,12 +100,12 @@ def describe_run(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts:
         "images": posts.images.dump(),
         **({"images_left_out": posts.labels._asdict()} if posts.labels.left_out else {}),
         "settings": settings,
-        **describe_surroundings(graph, context),
+        **surroundings,
         "categories": {
             "fine": [category.name for category in in_force.fine],
             "binary": [category.name for category in in_force.binary],
         },
-        "texts": describe_texts(graph, context),
+        "texts": texts,
         "environment": describe_environment(),
         "chain": CHAINED,
         "started": _utc_now(),

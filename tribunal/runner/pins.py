@@ -41,7 +41,7 @@ _LONGEST = 120  # characters of a value in a refusal
 # Of a run.json, what decides results.
 _HELD = (
     "graph", "data", "images", "sampling", "repeats", "settings", "models", "servers", "policy", "prompts",
-    "perspectives", "precedents", "files", "code", "n", "tribunal",
+    "perspectives", "precedents", "files", "code", "predictions", "n", "tribunal",
 )  # fmt: skip
 
 

@@ -102,7 +102,9 @@ def test_arcade_table_3_by_difficulty_and_over_all(tmp_path: Path) -> None:
     assert [cell.paper for cell in gpt5.cells][:6] == ["90.88", "88.64", "65.54", "86.92", "81.73", "86.99"]
     assert printed(gpt5) == [""] * 12
     bert = row(table, "BERT", "✓")
-    assert {cell.gap for cell in bert.cells} == {"trained: there is nothing here to train it with"}
+    [gap] = {cell.gap for cell in bert.cells}
+    assert "trained" in gap
+    assert "--predictions" in gap
 
 
 def test_arcade_tables_7_and_8_count_refusals_of_the_same_runs(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Peers of a debate: DMAD, ChatEval, DebUnc, and one agent that corrects itself."""
