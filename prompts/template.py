@@ -19,7 +19,7 @@ POLICY_WORDS = ("name", "definition", "exclusions", "expression", "excuses", "to
 OF_THE_SYSTEM = frozenset((*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy"))
 OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds", "clauses"))
 # What a role's prompt may say of the settings of the run; filled in in the same way.
-OF_THE_RUN = frozenset(("label_first", "boxes", "cue_limit", "sure"))
+OF_THE_RUN = frozenset(("label_first", "boxes", "cue_limit", "rejects_in_both_tracks", "sure"))
 # What a role's prompt may say of what the case holds, so that it has no rule for what isn't there.
 OF_THE_CASE = frozenset((
     "image", "text_and_image", "author_language", "has_earlier", "has_appeal", "has_exhibits", "has_passages",

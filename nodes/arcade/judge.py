@@ -78,7 +78,7 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
             not_hate=operator_words(names[0]),
             # In the binary scheme a cue's category is a kind of hate, and not a label.
             hateful=operator_words(names[1]) if context.scheme == "binary" else "",
-            deep=state.get("track") == "deep_dive" and context.judge_rejects == "fast-track",
+            deep=state.get("track") == "deep_dive",
         )
 
     def draw(number: int) -> Awaitable[Answer[DecisionForm]]:

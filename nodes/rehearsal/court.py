@@ -49,11 +49,8 @@ def scan_post(question: Question) -> JSON:
 
 
 def indict_post(question: Question) -> JSON:
-    """Name the open attacks and then what is implied; if there is nothing, what the scan may have seen."""
-    reading = reading_of_question(question)
-    if reading.found:
-        return _cues_from_matches(question, reading.found[:MOST_CHARGED])
-    return _cue_on_whole_post(question, "Direct", argue("suspected"))
+    """Name the open attacks and then what is implied."""
+    return _cues_from_matches(question, reading_of_question(question).found[:MOST_CHARGED])
 
 
 def investigate_post(question: Question) -> JSON:
@@ -66,15 +63,11 @@ def investigate_post(question: Question) -> JSON:
     passages = evidence_ids(question.shared, "supports")
     if reading.found or not passages:
         return _cues_from_matches(question, [*reading.implied, *opened][:MOST_IMPLIED])
-    return _cue_on_whole_post(question, "Socio-cultural", argue("read_hateful", passage=passages[0]))
-
-
-def _cue_on_whole_post(question: Question, type: str, justification: str) -> JSON:
     cue = {
         "target_group": _UNNAMED,
-        "claim": f"“{shorten_quote(reading_of_question(question).text[:200]) or 'the post'}”",
-        "justification": justification,
-        "type": type,
+        "claim": f"“{shorten_quote(reading.text[:200]) or 'the post'}”",
+        "justification": argue("read_hateful", passage=passages[0]),
+        "type": "Socio-cultural",
         "characteristic": question.policy.protected_groups[0],
         "category": question.policy.categories("fine")[-1].name,
     }

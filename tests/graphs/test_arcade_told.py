@@ -19,7 +19,7 @@ COURTS: list[tuple[str, bool]] = [
     ("arcade", False), ("arcade", True), ("multiround", False), ("tribunal", False), ("tribunal", True),
     ("baseline", False),
 ]  # fmt: skip
-TYPES = "The three types of cue:"
+TYPES = "Types of cue:"
 RELATIONS = ("Endorsement:", "Opposition:", "Role assignment:", "joint message")
 MEANS = ("Allegory:", "Juxtaposition:", "Selective association:", "left for the reader to infer",
          "pronoun without a name", "need not stand in the image")  # fmt: skip
@@ -66,6 +66,60 @@ async def test_without_an_image_that_is_shown_nothing_is_said_of_one(
         told = ours.replace("The post has no image.", "").replace("The post has an image. You can't see it", "")
         assert "image" not in told.replace("say nothing about what it may show", ""), part(request)
         assert not any(words in told for words in (*RELATIONS, load_policy("h-vli").together, "picture")), part(request)
+
+
+# Who belongs to no protected group (published code: `target_group must come from the defined protected groups`)
+
+NO_GROUP = "Residents, people in general, a party and things are no such group, unless the policy lists them."
+NO_CUE = {
+    "gatekeeper": "Name none if nobody whom the post attacks belongs to a protected group.",
+    "indictment": "If nobody whom the post attacks belongs to a protected group, bring no cue: give an empty list.",
+    "investigation": "or if nobody whom the post attacks belongs to a protected group.",
+    "judge": "Reject a cue if nobody whom it attacks belongs to a protected group.",
+}
+NEUTRAL = "Reject a cue if the post speaks of its own author, or if its context is neutral"
+
+
+@pytest.mark.parametrize("scheme", ["fine", "binary"])
+@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
+async def test_an_attack_on_no_protected_group_is_no_cue(graph: str, explicit: bool, scheme: str) -> None:
+    sent = {part(request): request for request in await asked(graph, explicit, scheme=scheme)}
+    for name in sent.keys() & NO_CUE.keys():
+        assert f"{NO_CUE[name]} {NO_GROUP}" in sent[name].text, name
+        if name != "judge":
+            assert "minItems" not in str(sent[name].schema)
+    assert (NEUTRAL in sent["judge"].text) is explicit
+    assert "it is credible that the author means hate by it" in sent["judge"].text
+
+
+@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
+async def test_only_the_cue_types_of_the_track_are_named(graph: str, explicit: bool) -> None:
+    for request in await asked(graph, explicit):
+        if part(request) != "gatekeeper":
+            assert ('- "Direct"' in request.text) is explicit, part(request)
+            assert all(f'- "{kind}"' in request.text for kind in ("Socio-cultural", "Metaphor"))
+
+
+async def test_an_indictment_without_a_cue_is_still_answered_and_judged() -> None:
+    script = court_script(
+        explicit=True, indictment={"cues": []}, judge={"category": "NotHate", "explanation": "It insults a party."}
+    )
+    async with ScriptedServer(script) as server:
+        record = await decide(server)
+    assert [part(request) for request in server.requests] == ["gatekeeper", "indictment", "defence", "judge"]
+    assert all("(nothing)" in request.text for request in server.requests[2:])
+    assert (record.cues, record.category) == ((), "NotHate")
+    assert "argued on 'C1', which is no cue of this case; that was left out" in "".join(record.warnings)
+
+
+@pytest.mark.parametrize("explicit", [True, False], ids=["fast", "deep"])
+async def test_hostility_towards_individuals_is_excused_without_a_condition(explicit: bool) -> None:
+    defence = next(each for each in await asked("arcade", explicit) if part(each) == "defence")
+    excused = (
+        "aimed at the author, at individual people or at something that is not a person: then it is no hate speech"
+    )
+    assert excused in defence.text
+    assert "have nothing to do with" not in defence.text
 
 
 # What is said of a cue

@@ -134,6 +134,8 @@ async def ask(
     form = role.form(policy, scheme)
     if "cue_limit" in asked:
         of_the_run["cue_limit"] = context.cue_limit
+    if "rejects_in_both_tracks" in asked:
+        of_the_run["rejects_in_both_tracks"] = context.judge_rejects == "both-tracks"
     if "sure" in asked:
         of_the_run["sure"] = "confidence" in form.model_fields
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
