@@ -100,6 +100,18 @@ async def test_only_the_cue_types_of_the_track_are_named(graph: str, explicit: b
             assert all(f'- "{kind}"' in request.text for kind in ("Socio-cultural", "Metaphor"))
 
 
+@pytest.mark.parametrize("sees", [False, True], ids=["text", "text and image"])
+async def test_a_pronoun_clears_only_a_post_that_lets_no_group_be_inferred(sees: bool, picture: str) -> None:
+    sent = {part(request): request for request in await asked("arcade", **({"image": picture} if sees else {}))}
+    inferred = "neither its text nor its image lets" if sees else "nothing in it lets"
+    assert f"a protected group is meant only if {inferred} a reader plausibly infer one." in sent["defence"].text
+    only = (
+        f'says only "they" is a reason to reject a cue only if {inferred} a reader plausibly infer a protected group.'
+    )
+    assert only in sent["judge"].text
+    assert "if its readers can infer who is meant" in sent["investigation"].text
+
+
 async def test_an_indictment_without_a_cue_is_still_answered_and_judged() -> None:
     script = court_script(
         explicit=True, indictment={"cues": []}, judge={"category": "NotHate", "explanation": "It insults a party."}
