@@ -19,6 +19,7 @@ from tribunal.nodes.forms import (
     Mend,
     Reason,
     clause_field,
+    name_meant,
     offer_names,
     one_of,
     same_form,
@@ -101,16 +102,26 @@ def cues_form(types: tuple[CueType, ...], most: int, *, boxes: bool = False) -> 
 
 
 @lru_cache(maxsize=256)
-def arguments_form(stances: tuple[str, ...], cue_ids: tuple[str, ...] = ()) -> Maker[ArgumentsForm]:
+def arguments_form(
+    stances: tuple[str, ...], cue_ids: tuple[str, ...] = (), *, left_out: str = "", says: str = ""
+) -> Maker[ArgumentsForm]:
     """Return a maker of the form for arguments that take one of these stances, on the cues of these ids.
 
-    Where there is just one stance, it isn't asked for.
+    Args:
+        stances: the stances; a single one isn't asked for.
+        cue_ids: the cues of the case.
+        left_out: the stance that leaving a cue out means. It isn't asked for, but understood.
+        says: what leaving a cue out means, as the form says it.
     """
     stance: Any = (one_of(stances), ...)
     if len(stances) == 1:
-        stance = (Annotated[SkipJsonSchema[str], BeforeValidator(lambda _: stances[0])], stances[0])
+
+        def read_stance(given: Any) -> str:
+            return left_out if left_out and name_meant((left_out,), given) == left_out else stances[0]
+
+        stance = (Annotated[SkipJsonSchema[str], BeforeValidator(read_stance)], stances[0])
     argument = create_model("Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=stance)
-    bounds = Field(json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
+    bounds = Field(description=says or None, json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
     listed = cast("Any", list[argument])
     return same_form(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
 
@@ -181,6 +192,18 @@ def argument_mender(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
 def arguments_from_form(answer: ArgumentsForm) -> tuple[Argument, ...]:
     """Return the arguments that a form holds."""
     return tuple(Argument(**argument.model_dump()) for argument in answer.arguments)
+
+
+def concede_unanswered(cues: Iterable[Cue], said: Sequence[Argument]) -> tuple[Argument, ...]:
+    """Return a concession of each cue that the defence left out."""
+    answered = {each.cue_id for each in said}
+    return tuple(
+        Argument(
+            cue_id=cue.id, target_group=cue.target_group, claim=cue.claim, stance="concede", argument="(not answered)"
+        )
+        for cue in cues
+        if cue.id not in answered
+    )
 
 
 def carry_over_arguments(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:

@@ -139,35 +139,35 @@ def _press_cue(question: Question, cue: CueStatement, answer: CueStatement | Non
 
 
 def defend_post(question: Question) -> JSON:
-    """Refute what the post itself excuses, try a harmless reading of what is only implied, concede the rest."""
+    """Refute what the post itself excuses, try a harmless reading of what is only implied, leave out the rest."""
     own, cues = statements_in(question, "own"), statements_in(question, "prosecution")
-    answers = ((cue, *_answer_cue(question, cue, own.get(cue.cue_id))) for cue in cues.values())
-    return _admit_arguments(question, own, answers)
+    refuted = ((cue, _refute_cue(question, cue, own.get(cue.cue_id))) for cue in cues.values())
+    return _admit_arguments(question, own, ((cue, "refute", why) for cue, why in refuted if why))
 
 
-def _answer_cue(question: Question, cue: CueStatement, before: CueStatement | None) -> tuple[str, str]:
-    """Return the defence's stance on one cue, and why."""
+def _refute_cue(question: Question, cue: CueStatement, before: CueStatement | None) -> str:
+    """Return why the defence refutes a cue; empty if it concedes it, by leaving it out."""
     reading = reading_of_question(question)
     match = _match_of_cue(reading, cue)
     if cue.stance == "withdraw":
-        return "refute", argue("nothing_left")
+        return argue("nothing_left")
     if excuse := _excuse_of_cue(reading, match):
-        return "refute", excuse.plea
+        return excuse.plea
     if before and before.stance == "refute" and not _is_harmless(before.argument):
-        return "refute", before.argument
+        return before.argument
     direct = (match.type if match else cue.type) == "Direct"
     if not direct and (passages := evidence_ids(question.shared, "refutes")):
-        return "refute", argue("read_harmless", passage=passages[0])
+        return argue("read_harmless", passage=passages[0])
     if direct:
-        return "concede", argue("open")
+        return ""
     later = int(question.material.get("round", 1)) > 1
     if match and later and reading.stands_alone(match):
-        return "refute", argue("too_faint", words=shorten_quote(match.matched))
+        return argue("too_faint", words=shorten_quote(match.matched))
     if later or (before and before.stance == "concede"):
-        return "concede", argue("no_support")
+        return ""
     if match is None:
-        return "refute", argue("harmless", words="It", harmless="an everyday remark")
-    return "refute", argue("harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless)
+        return argue("harmless", words="It", harmless="an everyday remark")
+    return argue("harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless)
 
 
 def _admit_arguments(

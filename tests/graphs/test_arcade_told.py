@@ -214,6 +214,25 @@ async def test_a_prosecutor_presses_and_withdraws_only_what_an_exhibit_proves_wr
         assert "Do not count a cue that the Prosecutor withdrew" in judge.text
 
 
+@pytest.mark.parametrize("explicit", [True, False], ids=["fast", "deep"])
+async def test_a_cue_that_the_defence_leaves_out_is_conceded(explicit: bool) -> None:
+    charged = {"indictment" if explicit else "investigation": TWO}
+    answered = {"arguments": [argument("d-2", "refute", "C2")]}
+    async with ScriptedServer(court_script(explicit=explicit, defence=answered, **charged)) as server:
+        record = await decide(server, rounds=1)
+    *_, defence, judge = server.requests
+    assert "A cue that you leave out is conceded. An empty list concedes them all." in defence.text
+    assert '"concede"' not in defence.text
+    arguments = (defence.schema or {})["properties"]["arguments"]
+    assert arguments["description"] == "A cue that is left out is conceded."
+    assert "stance" not in str(defence.schema)
+    assert [(each.cue_id, each.stance) for each in record.transcript[-1].arguments] == [
+        ("C2", "refute"), ("C1", "concede"),
+    ]  # fmt: skip
+    assert "claim: first\n  concedes: (not answered)" in judge.text
+    assert "left unanswered in the end is conceded: it stands, unless a rule above rejects it." in judge.text
+
+
 async def test_what_was_last_said_of_it_is_held_and_a_withdrawn_cue_is_let_go() -> None:
     rounds = [
         {"arguments": [argument("p-1", "withdraw", "C1"), argument("p-2", "press", "C2")]},
