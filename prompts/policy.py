@@ -148,6 +148,10 @@ class Policy(PolicyPart):
             folded = [name.casefold() for name in names]
             if twice := next((name for name in folded if folded.count(name) > 1), None):
                 raise ValueError(f"{field} names {twice!r} twice")
+        for each in self.fine:
+            if unknown := next((group for group in each.groups if group not in self.protected_groups), None):
+                meant = suggest_known(unknown, self.protected_groups)
+                raise ValueError(f"{each.name}: groups: {unknown!r}: is no protected group{meant}")
         known = {*labels["fine"], *labels["binary"]}
         for tag, translation in self.translations.items():
             for field in ("meanings", "names", "reasons"):

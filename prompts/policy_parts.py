@@ -73,12 +73,14 @@ def with_groups(part: Holder, called: str, pool: Mapping[str, ExampleGroup]) -> 
 class Category(ExampleHolder):
     """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
 
-    `reasons` are what people at the desk choose from when they decide for it; no model is told them.
+    `reasons` are what people at the desk choose from when they decide for it; no model is told them. `groups` are the
+    protected groups that it is about: a cue on another group contradicts itself.
     """
 
     name: Name
     meaning: Text
     hate: bool | None = None
+    groups: tuple[Name, ...] = ()
     reasons: tuple[Text, ...] = ()
 
 

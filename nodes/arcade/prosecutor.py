@@ -9,6 +9,7 @@ from tribunal.core.calls import NOTHING_FOUND, was_rehearsed
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
+from tribunal.nodes.arcade.contradictions import check_cues
 from tribunal.nodes.arcade.cues import (
     argument_mender,
     arguments_form,
@@ -73,11 +74,12 @@ async def _bring_cues(
     # A box a cue, where the setting `boxes` asks for them and the post has an image.
     boxes = context_of(state, runtime).boxes and post_of(state).image is not None
     role = replace(role, form=cues_form(types, most, boxes=boxes))
+    policy = await policy_of(state, runtime)
     mend = chain_menders(
         strike_unknown_citations(state, "justification", each="cues", who="prosecutor"),
-        strike_unknown_clauses(await policy_of(state, runtime), "prosecutor"),
+        strike_unknown_clauses(policy, "prosecutor"),
     )
-    answer = await ask(role, state, runtime, mend=mend, shared=show_exhibits(state))
+    answer = await ask(role, state, runtime, mend=mend, check=check_cues(policy), shared=show_exhibits(state))
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
     cues, extra = number_cues(answer.value.cues, most, "prosecutor", seen=seen)
     heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}

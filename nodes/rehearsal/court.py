@@ -18,7 +18,7 @@ from tribunal.nodes.rehearsal.lexicon import (
     argue,
     category_of_group,
     evidence_ids,
-    protected_name,
+    labels_of_cue,
     read_entries,
     read_transcript,
     statements_in,
@@ -63,13 +63,14 @@ def investigate_post(question: Question) -> JSON:
     passages = evidence_ids(question.shared, "supports")
     if reading.found or not passages:
         return _cues_from_matches(question, [*reading.implied, *opened][:MOST_IMPLIED])
+    characteristic, category = labels_of_cue(question.policy, "")
     cue = {
         "target_group": _UNNAMED,
         "claim": f"“{shorten_quote(reading.text[:200]) or 'the post'}”",
         "justification": argue("read_hateful", passage=passages[0]),
         "type": "Socio-cultural",
-        "characteristic": question.policy.protected_groups[0],
-        "category": question.policy.categories("fine")[-1].name,
+        "characteristic": characteristic,
+        "category": category,
     }
     return {"cues": [cue]}
 
@@ -89,14 +90,15 @@ def _cue_from_match(question: Question, match: SignMatch) -> JSON:
         "tenor": term or match.key or "outsiders",
     }
     said = LEXICON.claims[match.type]
+    characteristic, category = labels_of_cue(policy, match.key)
     unseen = argue("image_unseen") if question.post.image else ""
     return {
         "target_group": term or match.key or _UNNAMED,
         "claim": said["claim"].format(**facts),
         "justification": said["reason"].format(**facts) + unseen,
         "type": match.type,
-        "characteristic": protected_name(policy, match.key) or policy.protected_groups[0],
-        "category": category_of_group(policy, "fine", match.key),
+        "characteristic": characteristic,
+        "category": category,
     }
 
 

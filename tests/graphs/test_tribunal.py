@@ -180,7 +180,8 @@ async def test_a_defence_that_concedes_every_cue_ends_the_debate() -> None:
 async def test_a_prosecution_that_withdraws_every_cue_ends_the_debate() -> None:
     withdrawing = {"arguments": [argument("taken back", "withdraw")]}
     await store_of()  # without an exhibit it presses every cue
-    async with ScriptedServer(court_script(prosecution=withdrawing)) as server:
+    cleared = {"category": "NotHate", "explanation": "judge-words"}
+    async with ScriptedServer(court_script(prosecution=withdrawing, judge=cleared)) as server:
         record = await decide(server, "They are the weeds in our garden.", graph="tribunal", precedents="ours")
     parts = [part(request) for request in server.requests]
     assert parts == ["gatekeeper", "investigation", "defence", "prosecution", "judge"]
@@ -300,7 +301,7 @@ async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -
 
 
 async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
-    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
+    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Religious", "NotHate")]
     async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
         record = await decide(server, graph="tribunal", judge_draws=2, threshold=0.1)
     assert record.tie

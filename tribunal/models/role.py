@@ -153,10 +153,12 @@ class Question:
             said: the model's words.
             warnings: takes a line for each thing that was mended.
             prompt: what it was asked with.
-            emptied: takes the fields whose text says nothing, which are then empty; None: such an answer isn't taken.
+            emptied: takes the fields whose text says nothing, which are then empty; None: such an answer isn't taken,
+                nor is one that contradicts itself.
 
         Raises:
             SaysNothing: a reason says nothing.
+            Contradicts: its fields contradict each other.
             UnreadableAnswer: it isn't of the form, or doesn't pass the check.
         """
         mended: list[str] = []
@@ -176,8 +178,13 @@ class Question:
                 value = empty_the_fields(value, {each.field for each in found})
             if self.mend:
                 value = self.mend(value, mended)
-            if self.check:
-                self.check(value)
+            try:
+                if self.check:
+                    self.check(value)
+            except Contradicts as problem:
+                if emptied is None:
+                    raise
+                mended.append(f"the {self.role.seat} contradicted itself, even when asked again: {problem}")
         except UnreadableAnswer:
             raise
         except ValueError as problem:
@@ -258,6 +265,10 @@ class SaysNothing(UnreadableAnswer):
         )
 
 
+class Contradicts(UnreadableAnswer):
+    """An answer of the right form whose fields contradict each other, or what the case holds."""
+
+
 def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet) -> Role[Filled]:
     """Return the role as a set of prompts has it answered: in the names that its `set.toml` gives, and by no schema.
 
@@ -318,7 +329,7 @@ def read_answer(
     problem: UnreadableAnswer | None = None
     for each in objects:
         try:
-            read.append(form.model_validate(each, extra=None if _takes_any_key(form) else "ignore"))
+            read.append(form.model_validate(each, extra="allow" if _takes_any_key(form) else "ignore"))
         except ValidationError as error:
             problem = problem or UnreadableAnswer(_describe_errors(error), _describe_errors(error, with_values=False))
     if not read:
