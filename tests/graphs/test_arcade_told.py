@@ -134,6 +134,25 @@ async def test_hostility_towards_individuals_is_excused_without_a_condition(expl
     assert "have nothing to do with" not in defence.text
 
 
+KNOWN = "- what is commonly known, such as a stereotype"
+
+
+@pytest.mark.parametrize("explicit", [True, False], ids=["fast", "deep"])
+async def test_common_knowledge_counts_where_the_reason_states_it_but_not_for_the_defence(explicit: bool) -> None:
+    for request in (await asked("arcade", explicit, rounds=2))[1:]:
+        known = "You may rest only on the following:\n- the post: its text, as its readers understand it\n" + KNOWN
+        assert (known in request.text) is (part(request) != "defence"), part(request)
+
+
+async def test_the_first_look_is_not_pushed_towards_being_sure() -> None:
+    script = court_script(triage={"explanation": "words", "category": "NotHate", "confidence": 0.5})
+    async with ScriptedServer(script) as server:
+        await decide(server, graph="tribunal", triage="openai:scripted")
+    look = next(request for request in server.requests if part(request) == "triage").text
+    assert not re.search(r"[Mm]ost posts|you are sure of it|you are not sure", look)
+    assert "how sure you are, from 0 to 1" in look
+
+
 # What is said of a cue
 
 
