@@ -68,7 +68,7 @@ EXHIBITS = ("evidence", "opinions", "precedents", "question")
 PIECES: dict[str, Contract] = {
     "nodes.intake:receive": Contract(writes=("post", "context", "policy", "prompts", *LOG)),
     "nodes.court.case:open_case": Contract(
-        needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG)
+        needs=("post", "policy"), writes=("early_exit", "reading", "absent", "trials", "review", *LOG)
     ),
     "nodes.court.case:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
     "nodes.arcade.gatekeeper:scan_post": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),

@@ -210,6 +210,7 @@ _CLEAN: JSON = {
     "saved": [],
     "question": None,
     "early_exit": False,
+    "reading": "",
     "reserved": 0,
     "budget_from": 0,
 }

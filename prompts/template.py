@@ -26,6 +26,7 @@ OF_THE_CASE = frozenset((
     "has_opinions", "has_precedents", "has_question", "first_passage", "first_precedent",
 ))  # fmt: skip
 FILLED_IN = OF_THE_POLICY | OF_THE_RUN | OF_THE_CASE
+OF_THE_POST = frozenset(("reading",))  # what `post` may say besides
 
 
 # Of a category, of a clause, and of a loop.
@@ -38,7 +39,8 @@ _MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, 
 STRANGERS = {
     "appeal", "before", "debate", "defence", "earlier", "evidence", "examples", "grounds", "history", "hits",
     "judgement", "known", "missing", "opinions", "opposing", "others", "own", "page", "post", "precedents",
-    "prosecution", "query", "reference", "reflection", "responses", "thoughts", "title", "transcript", "tried",
+    "prosecution", "query", "reading", "reference", "reflection", "responses", "thoughts", "title", "transcript",
+    "tried",
 }  # fmt: skip
 
 

@@ -112,6 +112,7 @@ Channel = Literal[
     "context",
     "policy",
     "prompts",
+    "reading",
     "scan",
     "cues",
     "transcript",

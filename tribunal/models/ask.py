@@ -158,6 +158,7 @@ async def ask(
         prompts=prompts,
         own_policy=own_policy,
         label_first=label_first,
+        reading=state.get("reading") or "",
         mend=mend,
         variables={**of_the_policy, **of_the_run, **material},
         material={name: material_text(value) for name, value in material.items()},

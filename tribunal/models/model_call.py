@@ -179,7 +179,7 @@ class ModelCall:
             yield f"The form of your answer, as a JSON schema:\n{schema}"
         if question.own is None:
             image, tag = image_state(post, unseen=self.without_image), short_word(post.language or "")
-            told = render_post(question.prompts, post.text, image, tag, post.earlier)
+            told = render_post(question.prompts, post.text, image, tag, post.earlier, question.reading)
             yield from filter(None, (told, question.shared))
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:

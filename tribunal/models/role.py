@@ -110,6 +110,7 @@ class Question:
     prompts: PromptSet = field(default_factory=shipped_prompts)
     own_policy: bool = False
     label_first: bool = False
+    reading: str = ""
     mend: Callable[[Any, list[str]], Any] | None = None
     variables: JSON = field(default_factory=dict)
     own: OwnRequest | None = None
