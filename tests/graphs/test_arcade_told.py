@@ -153,6 +153,19 @@ async def test_the_first_look_is_not_pushed_towards_being_sure() -> None:
     assert "how sure you are, from 0 to 1" in look
 
 
+async def test_an_explanation_names_words_group_and_rule_and_no_sides() -> None:
+    """The author of the post saw no debate."""
+    script = court_script(triage={"explanation": "words", "category": "NotHate", "confidence": 0.5})
+    async with ScriptedServer(script) as server:
+        await decide(server, graph="tribunal", triage="openai:scripted")
+    told = (
+        "for the author of the post, who knows nothing of this review: the words of the post that decide it, the group"
+    )
+    for request in server.requests:
+        assert (told in request.text) is (part(request) in ("triage", "judge")), part(request)
+        assert "the other side's reasons" not in request.text
+
+
 # What is said of a cue
 
 

@@ -73,7 +73,7 @@ async def test_the_policy_is_given_in_the_post_s_language_where_that_is_asked_fo
         assert "Reason and explain in Korean, " in system
     assert "한국어 예외." in server.requests[-1].text
     # What is explained to the author is in the author's language, and is said where that is another one.
-    explains = "so that the author of the post can follow it, in Korean;"
+    explains = "two to four sentences in Korean, for the author of the post, who knows nothing of this review:"
     assert [explains in each.text for each in (server.requests[half - 1], server.requests[-1])] == [True, False]
 
 
