@@ -94,10 +94,11 @@ async def test_an_attack_on_no_protected_group_is_no_cue(graph: str, explicit: b
 
 @pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
 async def test_only_the_cue_types_of_the_track_are_named(graph: str, explicit: bool) -> None:
+    """The paper and the code name them to who brings cues and who judges."""
     for request in await asked(graph, explicit):
-        if part(request) != "gatekeeper":
-            assert ('- "Direct"' in request.text) is explicit, part(request)
-            assert all(f'- "{kind}"' in request.text for kind in ("Socio-cultural", "Metaphor"))
+        named = part(request) in ("indictment", "investigation", "judge")
+        assert ('- "Direct"' in request.text) is (named and explicit), part(request)
+        assert all((f'- "{kind}"' in request.text) is named for kind in ("Socio-cultural", "Metaphor"))
 
 
 @pytest.mark.parametrize("sees", [False, True], ids=["text", "text and image"])
@@ -200,6 +201,11 @@ async def test_from_round_2_on_a_cue_keeps_its_type_category_and_first_justifica
 
 
 # A cue that is left out
+
+
+async def test_nothing_is_called_as_before_where_no_cue_was_left_out() -> None:
+    assert not any("as before" in request.text for request in await asked("arcade", rounds=3))
+
 
 TWO = {"cues": [cue("first", "Metaphor"), cue("second", "Metaphor", justification="second-why")]}
 BOTH = {"arguments": [argument("d-1", "refute", "C1"), argument("d-2", "refute", "C2")]}

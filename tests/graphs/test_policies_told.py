@@ -105,10 +105,10 @@ async def test_what_the_post_lacks_is_said(tmp_path: Path) -> None:
         await decide(server, graph="baseline")
         await decide(server, None, graph="baseline", image=picture)
     words, image = server.requests
-    assert "The post has no image." in words.text
+    assert "image" not in words.text
     assert "The post has no text." not in words.text
     assert "The post has no text." in image.text
-    assert "The post has no image." not in image.text
+    assert "The post's image stands before this text." in image.text
 
 
 async def test_a_category_that_is_not_hate_is_not_called_hate_speech(rules: str) -> None:
