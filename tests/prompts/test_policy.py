@@ -149,7 +149,7 @@ def test_a_policy_of_one_s_own_takes_examples_from_the_pool(tmp_path: Path) -> N
     kinds = [line.partition(":")[0] for line in held.examples("fine").splitlines()]
     assert kinds == [
         "is Rude (stereotype)", "is not Rude (stereotype)", "is Rude (image)", "is not Rude (image)",
-        "is Rude (open)", "is not Rude (quoted)",
+        "is not Rude (quoted)",
     ]  # fmt: skip
     # What is kept of it holds the examples, so that another pool changes neither its hash nor what is told of it.
     kept = parse_policy(held.source)
@@ -176,7 +176,7 @@ def test_implied_hate_stands_first_in_pairs_in_each_language_of_a_shipped_policy
         lines = [line.partition(":")[0] for line in category.list_examples("X")]
         if "threat" in category.examples_from:
             continue
-        for at in range(0, len(lines), 6):  # a group: two pairs, then one open attack and its contrast
+        for at in range(0, len(lines), 5):  # a group: two pairs, then one more that only seems hateful
             first, second = lines[at][len("is X (") : -1], lines[at + 2][len("is X (") : -1]
             assert lines[at : at + 4] == [
                 f"is X ({first})", f"is not X ({first})", f"is X ({second})", f"is not X ({second})",
