@@ -127,6 +127,7 @@ MATERIAL = re.compile(r"<<<([\w+.:%-]+ mark-\d+)\n.*?\n\1>>>", re.DOTALL)
 def test_nothing_is_said_of_an_image_where_there_is_none(page: Path) -> None:
     request = page.read_text("utf-8").partition("\n# With ")[0].partition("\n## response_format")[0]
     assert "image" not in MATERIAL.sub("", request)
+    assert "\n\n\n" not in request
 
 
 def check_pages(name: str, base: dict[str, Request], others: dict[str, dict[str, Request]]) -> None:
