@@ -142,11 +142,7 @@ class CaseState(PostInput, total=False):
     policy: Annotated[JSON, Like(Named, "The policy in force, by its name and the hash of its words.")]
     prompts: Annotated[JSON, Like(NamedPrompts, "The set of prompts in force, by its name and the hash of its words.")]
     reading: Annotated[
-        str,
-        says(
-            "A reading aid to the post, made by rules: its text with look-alike letters, spaced letters and digits in "
-            "place of letters undone; empty where nothing is disguised."
-        ),
+        str, says("The post's text with disguised letters written plainly, by rules; empty where none is disguised.")
     ]
     scan: Annotated[
         list[CueData],
