@@ -103,7 +103,8 @@ async def test_only_the_cue_types_of_the_track_are_named(graph: str, explicit: b
 
 @pytest.mark.parametrize("sees", [False, True], ids=["text", "text and image"])
 async def test_a_pronoun_clears_only_a_post_that_lets_no_group_be_inferred(sees: bool, picture: str) -> None:
-    sent = {part(request): request for request in await asked("arcade", **({"image": picture} if sees else {}))}
+    shown: dict[str, Any] = {"image": picture} if sees else {}
+    sent = {part(request): request for request in await asked("arcade", **shown)}
     inferred = "neither its text nor its image lets" if sees else "nothing in it lets"
     assert f"a protected group is meant only if {inferred} a reader plausibly infer one." in sent["defence"].text
     only = (
@@ -254,7 +255,7 @@ async def test_a_prosecutor_presses_and_withdraws_only_what_an_exhibit_proves_wr
 
 @pytest.mark.parametrize("explicit", [True, False], ids=["fast", "deep"])
 async def test_a_cue_that_the_defence_leaves_out_is_conceded(explicit: bool) -> None:
-    charged = {"indictment" if explicit else "investigation": TWO}
+    charged: dict[str, Any] = {"indictment" if explicit else "investigation": TWO}
     answered = {"arguments": [argument("d-2", "refute", "C2")]}
     async with ScriptedServer(court_script(explicit=explicit, defence=answered, **charged)) as server:
         record = await decide(server, rounds=1)
