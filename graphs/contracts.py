@@ -57,7 +57,7 @@ _ours = partial(Contract, heeds=tuple(PieceSettings.model_fields))
 PIECES: dict[str, Contract] = {
     "nodes.intake:receive": _ours(writes=("post", "context", "policy", "prompts", *LOG), node="receive"),
     "nodes.court.case:open_case": _ours(
-        needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG), node="open_case"
+        needs=("post", "policy"), writes=("early_exit", "reading", "absent", "trials", "review", *LOG), node="open_case"
     ),
     "nodes.court.case:triage_post": _ours(
         needs=("post",), writes=("outcome", "track", "saved", *LOG), seats=("triage",), node="triage"

@@ -37,7 +37,7 @@ LEAST_PERCENT = 10  # a number between 1 and this may be out of five or of ten
 
 
 class Form(BaseModel):
-    """The base of what models fill in. More than was asked for is overlooked; less is not."""
+    """The base of what models fill in. Surplus keys are dropped (`read_answer`); a missing one is asked for again."""
 
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True, defer_build=True)
 

@@ -240,6 +240,7 @@ _CLEAN: JSON = {
     "saved": [],
     "question": None,
     "early_exit": False,
+    "reading": "",
     "reserved": 0,
     "budget_from": 0,
 }

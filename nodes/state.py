@@ -149,6 +149,9 @@ class CaseState(PostInput, total=False):
     ]
     policy: Annotated[JSON, Like(Named, "The policy in force, by its name and the hash of its words.")]
     prompts: Annotated[JSON, Like(NamedPrompts, "The set of prompts in force, by its name and the hash of its words.")]
+    reading: Annotated[
+        str, says("The post's text with disguised letters written plainly, by rules; empty where none is disguised.")
+    ]
     scan: Annotated[
         list[CueData],
         Like(

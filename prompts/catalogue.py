@@ -18,7 +18,7 @@ from tribunal.plugins import load_all
 from tribunal.process.files import write_whole
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import PromptSet, prompts_with_system, shipped_prompts
-from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
+from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_POST, OF_THE_RUN, OF_THE_SYSTEM
 from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.names import POLICIES, nodes_of
 from tribunal.settings.systems import system_of, systems
@@ -137,7 +137,7 @@ def list_system_prompts() -> dict[str, str]:
 
 def prompt_variables(name: str) -> list[str]:
     """Return the variables that a shipped prompt has to put in, beside those that are filled in by themselves."""
-    own = shipped_prompts().variables(name) - FILLED_IN
+    own = shipped_prompts().variables(name) - FILLED_IN - OF_THE_POST
     return sorted(own - OF_THE_SYSTEM if name.startswith("system/") else own)
 
 
@@ -191,5 +191,6 @@ def _readme_text(folder: Path) -> str:
         of_the_policy=OF_THE_POLICY,
         of_the_run=OF_THE_RUN,
         of_the_case=OF_THE_CASE,
+        of_the_post=OF_THE_POST,
         of_the_system=OF_THE_SYSTEM,
     )

@@ -27,7 +27,7 @@ from tribunal.core.text import make_visible, one_line, without_hidden
 
 _LONGEST_WORD = 80
 _BETWEEN_MARKS = re.compile(r"<<<([\w+.:%-]+ [0-9a-f]{16})\n.*?\n\1>>>", re.DOTALL)
-_MARK = re.compile(r"<<<\s?\w[\w+.:%-]* (?:[0-9a-f]{8,}|MARK)\b|\b(?:[0-9a-f]{8,}|MARK)>>>")
+_MARK = re.compile(r"<<<\s?\w[\w+.:%-]* [0-9a-f]{8,}\b|\b[0-9a-f]{8,}>>>")
 _DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
 _NO_WORD, _NO_NAME = re.compile(r"[^\w+.:%-]+"), re.compile(r"[^\w ,-]+")
 

@@ -149,6 +149,10 @@ class Policy(PolicyPart):
             folded = [name.casefold() for name in names]
             if twice := next((name for name in folded if folded.count(name) > 1), None):
                 raise ValueError(f"{field} names {twice!r} twice")
+        for each in self.fine:
+            if unknown := next((group for group in each.groups if group not in self.protected_groups), None):
+                meant = suggest_known(unknown, self.protected_groups)
+                raise ValueError(f"{each.name}: groups: {unknown!r}: is no protected group{meant}")
         known = {*labels["fine"], *labels["binary"]}
         for tag, translation in self.translations.items():
             for field in ("meanings", "names", "reasons"):
@@ -233,7 +237,7 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
     def translate(categories: tuple[Category, ...]) -> tuple[Category, ...]:
         meanings, reasons = translation.meanings, translation.reasons
         return tuple(
-            each.model_copy(
+            each.with_examples_in(found).model_copy(
                 update={
                     "meaning": meanings.get(each.name, each.meaning),
                     "reasons": reasons.get(each.name, each.reasons) if each.reasons else (),
@@ -243,7 +247,7 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
         )
 
     def translate_clause(clause: Clause) -> Clause:
-        said = translation.clauses.get(clause.id)
+        said, clause = translation.clauses.get(clause.id), clause.with_examples_in(found)
         return clause if said is None else clause.model_copy(update=said.model_dump(exclude_none=True))
 
     texts = translation.model_dump(exclude={"meanings", "names", "reasons", "clauses"}, exclude_none=True)
@@ -343,7 +347,7 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
         raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
     named = {name for each in (*policy.fine, *policy.binary, *policy.clauses) for name in each.examples_from}
     if taken := named - policy.pool.keys():  # they become part of the text, and so of its hash
-        return parse_policy(f"{text}\n{groups_as_toml(taken)}", name)
+        return parse_policy(f"{text}\n{groups_as_toml(taken, policy.translations)}", name)
     return policy.model_copy(update={"sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, TypeAdapter
 
@@ -49,12 +49,25 @@ class ExampleHolder(PolicyPart):
     _groups: tuple[ExampleGroup, ...] = PrivateAttr(())  # those of `examples_from`; its policy fills them in
 
     def list_examples(self, name: str) -> list[str]:
-        """Return its examples, each as a line that says whether it belongs to `name`, and of which kind it is."""
-        groups = self._groups
+        """Return its examples, each as a line that says whether it belongs to `name`, and of which kind it is.
+
+        The two of a pair stand one after the other, and pairs before the rest of their group.
+        """
         lines = [f"is {name}: {one_line(text)}" for text in self.examples_for]
-        lines += [f"is {name} ({kind}): {text}" for each in groups for kind, text in each.belonging.items()]
         lines += [f"is not {name}: {one_line(text)}" for text in self.examples_against]
-        return lines + [f"is not {name} ({kind}): {text}" for each in groups for kind, text in each.contrasting.items()]
+        for group in self._groups:
+            belonging = {kind: f"is {name} ({kind}): {text}" for kind, text in group.belonging.items()}
+            contrasting = {kind: f"is not {name} ({kind}): {text}" for kind, text in group.contrasting.items()}
+            pairs = [kind for kind in belonging if kind in contrasting]
+            lines += [line for kind in pairs for line in (belonging.pop(kind), contrasting.pop(kind))]
+            lines += [*belonging.values(), *contrasting.values()]
+        return lines
+
+    def with_examples_in(self, tag: str) -> Self:
+        """Return the part with the examples of its groups in another language, where they are there."""
+        translated = self.model_copy()
+        translated._groups = tuple(each.translations.get(tag, each) for each in self._groups)
+        return translated
 
 
 Holder = TypeVar("Holder", bound=ExampleHolder)
@@ -76,12 +89,14 @@ def with_groups(part: Holder, called: str, pool: Mapping[str, ExampleGroup]) -> 
 class Category(ExampleHolder):
     """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
 
-    `reasons` are what people at the desk choose from when they decide for it; no model is told them.
+    `reasons` are what people at the desk choose from when they decide for it; no model is told them. `groups` are the
+    protected groups that it is about: a cue on another group contradicts itself.
     """
 
     name: Name
     meaning: Text
     hate: bool | None = None
+    groups: tuple[Name, ...] = ()
     reasons: tuple[Text, ...] = ()
 
 
@@ -139,13 +154,15 @@ class ExampleGroup(BaseModel):
 
     Attributes:
         belonging: posts that belong to the category that names the group.
-        contrasting: posts that look like it and don't.
+        contrasting: posts that look like it and don't. One of a kind that `belonging` has, too, is its pair.
+        translations: such posts in other languages, by tag.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     belonging: Mapping[str, str] = Field(alias="for", min_length=1)
     contrasting: Mapping[str, str] = Field(alias="against", min_length=1)
+    translations: Mapping[str, ExampleGroup] = Field(default_factory=dict)
 
 
 @lru_cache(maxsize=1)
@@ -155,14 +172,22 @@ def example_pool() -> Mapping[str, ExampleGroup]:
     return TypeAdapter(dict[str, ExampleGroup]).validate_python(parse_toml(text))
 
 
-def groups_as_toml(names: Iterable[str]) -> str:
-    """Return groups of the pool as a policy holds them, so that its text says all that is told of it."""
+def groups_as_toml(names: Iterable[str], tags: Iterable[str]) -> str:
+    """Return groups of the pool as a policy holds them, so that its text says all that is told of it.
+
+    Args:
+        names: of the groups.
+        tags: the languages that the policy is translated into.
+    """
     lines: list[str] = []
     for name in sorted(names):
-        for side, posts in example_pool()[name].model_dump(by_alias=True).items():
-            lines.append(f"\n[pool.{name}.{side}]")
-            # A string of JSON is one of TOML, too.
-            lines += [f"{kind} = {json.dumps(post, ensure_ascii=False)}" for kind, post in posts.items()]
+        group = example_pool()[name]
+        in_language = {f".translations.{tag}": each for tag, each in group.translations.items() if tag in tags}
+        for at, each in {"": group, **in_language}.items():
+            for side, posts in (("for", each.belonging), ("against", each.contrasting)):
+                lines.append(f"\n[pool.{name}{at}.{side}]")
+                # A string of JSON is one of TOML, too.
+                lines += [f"{kind} = {json.dumps(post, ensure_ascii=False)}" for kind, post in posts.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -26,7 +26,7 @@ from tribunal.process.files import read_regular, read_text
 from tribunal.prompts.marks import Material, Ours, PromptError
 from tribunal.prompts.policy_parts import Category, Clause
 from tribunal.prompts.set_file import SET_FILE, parse_set_file
-from tribunal.prompts.template import FILLED_IN, OF_THE_SYSTEM, check_template, iter_includes, make_sandbox
+from tribunal.prompts.template import FILLED_IN, OF_THE_POST, OF_THE_SYSTEM, check_template, iter_includes, make_sandbox
 from tribunal.schema import JSON
 from tribunal.settings.contents import NamedTexts, remember_text, remembered_text
 from tribunal.settings.context import Context
@@ -274,8 +274,9 @@ def _check_variables(place: str, name: str, text: str, prompts: PromptSet, base:
     if _is_part(name):
         return
     system = name.startswith("system/")
-    needed = frozenset[str]() if system else base.variables(name) - FILLED_IN
-    known = OF_THE_SYSTEM if system else needed | FILLED_IN
+    optional = FILLED_IN | OF_THE_POST if name == "post" else FILLED_IN
+    needed = frozenset[str]() if system else base.variables(name) - optional
+    known = OF_THE_SYSTEM if system else needed | optional
     variables = prompts.variables(name)
     if unknown := sorted(variables - known):
         way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"

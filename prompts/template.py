@@ -18,13 +18,14 @@ POLICY_WORDS = ("name", "definition", "exclusions", "expression", "excuses", "to
 OF_THE_SYSTEM = frozenset((*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy"))
 OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds", "clauses"))
 # What a role's prompt may say of the settings of the run; filled in in the same way.
-OF_THE_RUN = frozenset(("label_first", "boxes", "cue_limit", "sure"))
+OF_THE_RUN = frozenset(("label_first", "boxes", "cue_limit", "rejects_in_both_tracks", "sure"))
 # What a role's prompt may say of what the case holds, so that it has no rule for what isn't there.
 OF_THE_CASE = frozenset((
     "image", "text_and_image", "author_language", "has_earlier", "has_appeal", "has_exhibits", "has_passages",
     "has_opinions", "has_precedents", "has_question", "first_passage", "first_precedent",
 ))  # fmt: skip
 FILLED_IN = OF_THE_POLICY | OF_THE_RUN | OF_THE_CASE
+OF_THE_POST = frozenset(("reading",))  # what `post` may say besides
 
 
 # Of a category, of a clause, and of a loop.
@@ -37,7 +38,8 @@ _MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, 
 STRANGERS = {
     "appeal", "before", "debate", "defence", "earlier", "evidence", "examples", "grounds", "history", "hits",
     "judgement", "known", "missing", "opinions", "opposing", "others", "own", "page", "post", "precedents",
-    "prosecution", "query", "reference", "reflection", "responses", "thoughts", "title", "transcript", "tried",
+    "prosecution", "query", "reading", "reference", "reflection", "responses", "thoughts", "title", "transcript",
+    "tried",
 }  # fmt: skip
 
 

@@ -114,6 +114,7 @@ Channel = Literal[
     "context",
     "policy",
     "prompts",
+    "reading",
     "scan",
     "cues",
     "transcript",

@@ -19,6 +19,7 @@ from tribunal.nodes.forms import (
     Mend,
     Reason,
     clause_field,
+    name_meant,
     offer_names,
     one_of,
     same_form,
@@ -74,8 +75,8 @@ class ArgumentsForm(Form):
 
 
 @lru_cache(maxsize=32)
-def cues_form(types: tuple[CueType, ...], most: int, least: int = 0, *, boxes: bool = False) -> Maker[CuesForm]:
-    """Return a maker of the form for cues of these types: at least so many, and at most so many on the wire.
+def cues_form(types: tuple[CueType, ...], most: int, *, boxes: bool = False) -> Maker[CuesForm]:
+    """Return a maker of the form for cues of these types: none, or at most so many on the wire.
 
     With `boxes` it asks where in the image each is seen.
 
@@ -94,38 +95,45 @@ def cues_form(types: tuple[CueType, ...], most: int, least: int = 0, *, boxes: b
             **clause_field(policy),
         )
         listed = cast("Any", list[cue])
-        bounds = Field(min_length=least, json_schema_extra={"maxItems": most})
+        bounds = Field(json_schema_extra={"maxItems": most})
         return create_model("Cues", __base__=CuesForm, cues=(listed, bounds))
 
     return form
 
 
 @lru_cache(maxsize=256)
-def arguments_form(stances: tuple[str, ...], cue_ids: tuple[str, ...] = ()) -> Maker[ArgumentsForm]:
+def arguments_form(
+    stances: tuple[str, ...], cue_ids: tuple[str, ...] = (), *, left_out: str = "", says: str = ""
+) -> Maker[ArgumentsForm]:
     """Return a maker of the form for arguments that take one of these stances, on the cues of these ids.
 
-    Where there is just one stance, it isn't asked for.
+    Args:
+        stances: the stances; a single one isn't asked for.
+        cue_ids: the cues of the case.
+        left_out: the stance that leaving a cue out means. It isn't asked for, but understood.
+        says: what leaving a cue out means, as the form says it.
     """
     stance: Any = (one_of(stances), ...)
     if len(stances) == 1:
-        stance = (Annotated[SkipJsonSchema[str], BeforeValidator(lambda _: stances[0])], stances[0])
+
+        def read_stance(given: Any) -> str:
+            return left_out if left_out and name_meant((left_out,), given) == left_out else stances[0]
+
+        stance = (Annotated[SkipJsonSchema[str], BeforeValidator(read_stance)], stances[0])
     argument = create_model("Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=stance)
-    bounds = Field(json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
+    bounds = Field(description=says or None, json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
     listed = cast("Any", list[argument])
     return same_form(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
 
 
-def number_cues(
-    found: Sequence[CueForm], most: int, who: str, *, least: int = 0, seen: bool = False
-) -> tuple[list[Cue], list[str]]:
+def number_cues(found: Sequence[CueForm], most: int, who: str, *, seen: bool = False) -> tuple[list[Cue], list[str]]:
     """Return the court's cues C1, C2, … from an answer, at most so many, and a warning if some were left out.
 
-    One whose claim and justification say nothing is none, unless fewer than the `least` would be left. A box that is
-    none is left out, with a warning, and so is one in an image that wasn't `seen`; the cue stands.
+    A cue whose claim and justification say nothing is left out. A box that is none is left out too, with a warning,
+    and so is one in an image that wasn't `seen`; its cue stands.
     """
     cues, warnings = [], []
-    if len(told := [cue for cue in found if cue.claim or cue.justification]) < min(least, len(found)):
-        told = list(found[:least])
+    told = [cue for cue in found if cue.claim or cue.justification]
     if without := len(found) - len(told):
         warnings.append(f"of the {who}'s cues {without} had neither a claim nor a reason, and were left out")
     for place, cue in enumerate(told[:most], start=1):
@@ -173,7 +181,7 @@ def argument_mender(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
             if len(said) > 1:
                 warnings.append(f"the {who} did not restate {cue.id}; it was taken as the court holds it")
             kept[cue.id] = each.model_copy(update=said)
-        if answer.arguments and not kept:
+        if answer.arguments and known and not kept:
             said_of = answer.arguments[0].cue_id
             raise ValueError(f"arguments.cue_id: {said_of!r} is not one of the cues {', '.join(known)}")
         return answer.model_copy(update={"arguments": list(kept.values())})
@@ -184,6 +192,18 @@ def argument_mender(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
 def arguments_from_form(answer: ArgumentsForm) -> tuple[Argument, ...]:
     """Return the arguments that a form holds."""
     return tuple(Argument(**argument.model_dump()) for argument in answer.arguments)
+
+
+def concede_unanswered(cues: Iterable[Cue], said: Sequence[Argument]) -> tuple[Argument, ...]:
+    """Return a concession of each cue that the defence left out."""
+    answered = {each.cue_id for each in said}
+    return tuple(
+        Argument(
+            cue_id=cue.id, target_group=cue.target_group, claim=cue.claim, stance="concede", argument="(not answered)"
+        )
+        for cue in cues
+        if cue.id not in answered
+    )
 
 
 def carry_over_arguments(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:

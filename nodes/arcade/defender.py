@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form
+from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form, concede_unanswered
 from tribunal.nodes.arcade.prosecutor import admissible_arguments, exits_early, show_turn
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, last_turn, write_turn
@@ -16,9 +17,10 @@ from tribunal.nodes.verdict import is_closed
 from tribunal.schema import JSON
 from tribunal.settings.context import context_of
 
-ANSWERING = ("refute", "concede")
+# It refutes cues, and concedes one by leaving it out.
+answers_form = partial(arguments_form, ("refute",), left_out="concede", says="A cue that is left out is conceded.")
 # Track I: one answer to an indictment.
-REBUTTAL = Role("defender", "defender", "arcade/rebuttal", arguments_form(ANSWERING), 0.8)
+REBUTTAL = Role("defender", "defender", "arcade/rebuttal", answers_form(), 0.8)
 # Track II: an answer in each round.
 DEFENCE = replace(REBUTTAL, prompt="arcade/defence")
 
@@ -30,7 +32,7 @@ async def defend_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     own = show_turn(state, "defender", k - 1) if last_turn(state, "defender", k - 1) else ""
     fast = state.get("track") == "fast_track"
     debate: JSON = {} if fast else {"round": k, "own": own}
-    form = arguments_form(ANSWERING, tuple(cue.id for cue in cues))
+    form = answers_form(tuple(cue.id for cue in cues))
     answer = await ask(
         replace(REBUTTAL if fast else DEFENCE, form=form),
         state,
@@ -40,7 +42,9 @@ async def defend_post(state: CaseState, runtime: CaseRuntime) -> JSON:
         prosecution=show_turn(state, "prosecutor", k, whole=True),
         **debate,
     )
-    return write_turn(answer, runtime, "defender", "rebuttal", k, arguments=arguments_from_form(answer.value))
+    said = arguments_from_form(answer.value)
+    arguments = (*said, *concede_unanswered(cues, said))
+    return write_turn(answer, runtime, "defender", "rebuttal", k, arguments=arguments)
 
 
 @router

@@ -12,6 +12,7 @@ from tribunal.models.role import Role
 from tribunal.models.saved_calls import save_call
 from tribunal.models.stops import stops_in_force
 from tribunal.nodes.agents import agent, router
+from tribunal.nodes.arcade.contradictions import check_decision, is_contradictory
 from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import (
@@ -56,12 +57,13 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
 
     Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
+    A decision that the cues contradict is uncertain.
     """
     context, names = context_of(state), await categories_in_force(state)
-    role = with_confidence(JUDGE, state)
+    role, policy, scheme = with_confidence(JUDGE, state), await policy_of(state, runtime), context.scheme
     mend = chain_menders(
         strike_unknown_citations(state, "explanation", who="judge"),
-        strike_unknown_clauses(await policy_of(state, runtime), "judge"),
+        strike_unknown_clauses(policy, "judge"),
         mend_percent,
     )
     shared, transcript = show_exhibits(state), quote_transcript(transcript_of(state), cues_in(state))
@@ -74,13 +76,14 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
             runtime,
             draw=number,
             mend=mend,
+            check=check_decision(policy, scheme, state),
             shared=shared,
             transcript=transcript,
             categories=operator_words(", ".join(names)),
             not_hate=operator_words(names[0]),
             # In the binary scheme a cue's category is a kind of hate, and not a label.
-            hateful=operator_words(names[1]) if context.scheme == "binary" else "",
-            deep=state.get("track") == "deep_dive" and context.judge_rejects == "fast-track",
+            hateful=operator_words(names[1]) if scheme == "binary" else "",
+            deep=state.get("track") == "deep_dive",
         )
 
     def draw(number: int) -> Awaitable[Answer[DecisionForm]]:
@@ -114,6 +117,7 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
         {"calls": calls, "warnings": warnings},
         track=state.get("track"),
         tie=votes.tie,
+        uncertain=True if is_contradictory(policy, scheme, won.value.category, state) else None,
         confidence=confidence,
         votes=tuple(map(as_vote, votes.drawn)) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=cited),) if cited else (),

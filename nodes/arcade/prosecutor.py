@@ -9,6 +9,7 @@ from tribunal.core.calls import NOTHING_FOUND, was_rehearsed
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
+from tribunal.nodes.arcade.contradictions import check_cues
 from tribunal.nodes.arcade.cues import (
     argument_mender,
     arguments_form,
@@ -33,7 +34,7 @@ MOST_IMPLICIT = 2
 
 _CHARGED: tuple[CueType, ...] = ("Direct", "Socio-cultural", "Metaphor")
 _IMPLIED: tuple[CueType, ...] = ("Socio-cultural", "Metaphor")
-_CHARGES = cues_form(_CHARGED, MOST_CHARGES, least=1)
+_CHARGES = cues_form(_CHARGED, MOST_CHARGES)
 _IMPLICIT = cues_form(_IMPLIED, MOST_IMPLICIT)
 
 INDICTMENT = Role("prosecutor.indictment", "prosecutor", "arcade/indictment", _CHARGES, 0.8)
@@ -51,7 +52,10 @@ PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", ar
 
 @agent
 async def indict_post(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """Bring one to three cues of any type (track I); sees the post, and what the case holds beside it."""
+    """Bring at most three cues of any type (track I); sees the post, and what the case holds beside it.
+
+    With none, the defence and the judge are still asked, as in the published code.
+    """
     return await _bring_cues("fast_track", _CHARGED, MOST_CHARGES, state, runtime)
 
 
@@ -67,17 +71,17 @@ async def _bring_cues(
     """Return the cues that open a track, in the prosecution's first turn."""
     fast = track == "fast_track"
     role, stage = (INDICTMENT, "indictment") if fast else (INVESTIGATION, "investigation")
-    least = int(fast)  # an indictment brings something
     # A box a cue, where the setting `boxes` asks for them and the post has an image.
     boxes = context_of(state, runtime).boxes and post_of(state).image is not None
-    role = replace(role, form=cues_form(types, most, least, boxes=boxes))
+    role = replace(role, form=cues_form(types, most, boxes=boxes))
+    policy = await policy_of(state, runtime)
     mend = chain_menders(
         strike_unknown_citations(state, "justification", each="cues", who="prosecutor"),
-        strike_unknown_clauses(await policy_of(state, runtime), "prosecutor"),
+        strike_unknown_clauses(policy, "prosecutor"),
     )
-    answer = await ask(role, state, runtime, mend=mend, shared=show_exhibits(state))
+    answer = await ask(role, state, runtime, mend=mend, check=check_cues(policy), shared=show_exhibits(state))
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
-    cues, extra = number_cues(answer.value.cues, most, "prosecutor", least=least, seen=seen)
+    cues, extra = number_cues(answer.value.cues, most, "prosecutor", seen=seen)
     heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}
     return {**heard, **write_turn(answer, runtime, "prosecutor", stage, 1, cues=tuple(cues), warnings=extra)}
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from langgraph.types import Overwrite, Send
 
 from tribunal.core.calls import lacks_a_reason
+from tribunal.core.disguises import undo_disguises
 from tribunal.errors import BadInput, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.budget import reserve_requests
@@ -60,6 +61,7 @@ async def open_case(state: Case, runtime: CaseRuntime) -> JSON:
     return {
         "early_exit": True,
         "policy_examples": True,
+        "reading": undo_disguises(post_of(state).text),
         "absent": Overwrite([]),
         "trials": Overwrite([]),
         "review": None,

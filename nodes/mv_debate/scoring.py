@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal
 
 from langgraph.types import Send
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -117,20 +115,20 @@ class ReflectionForm(Form):
     feedback: Any
 
 
-class _FormByView(BaseModel):
-    """A form with a field for each of some views, and no other: less, or more, is asked for again."""
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+class _FormByView(Form):
+    """A form with a field for each of some views: less is asked for again."""
 
     @model_validator(mode="before")
     @classmethod
     def _views_as_named(cls, given: Any) -> Any:
-        """Spell the views as they are named; two spellings of one view stay as they are."""
+        """Spell the views as they are named."""
         if not isinstance(given, dict):
             return given
         views = tuple(cls.model_fields)
-        named = {name_meant(views, key): value for key, value in given.items()}
-        return named if len(named) == len(given) else given
+        named = [name_meant(views, key) for key in given]
+        if twice := next((view for view in views if named.count(view) > 1), None):
+            raise ValueError(f"{twice}: is there twice; give it once")
+        return dict(zip(named, given.values(), strict=True))
 
 
 @lru_cache(maxsize=128)

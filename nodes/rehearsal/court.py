@@ -18,7 +18,7 @@ from tribunal.nodes.rehearsal.lexicon import (
     argue,
     category_of_group,
     evidence_ids,
-    protected_name,
+    labels_of_cue,
     read_entries,
     read_transcript,
     statements_in,
@@ -49,11 +49,8 @@ def scan_post(question: Question) -> JSON:
 
 
 def indict_post(question: Question) -> JSON:
-    """Name the open attacks and then what is implied; if there is nothing, what the scan may have seen."""
-    reading = reading_of_question(question)
-    if reading.found:
-        return _cues_from_matches(question, reading.found[:MOST_CHARGED])
-    return _cue_on_whole_post(question, "Direct", argue("suspected"))
+    """Name the open attacks and then what is implied."""
+    return _cues_from_matches(question, reading_of_question(question).found[:MOST_CHARGED])
 
 
 def investigate_post(question: Question) -> JSON:
@@ -66,17 +63,14 @@ def investigate_post(question: Question) -> JSON:
     passages = evidence_ids(question.shared, "supports")
     if reading.found or not passages:
         return _cues_from_matches(question, [*reading.implied, *opened][:MOST_IMPLIED])
-    return _cue_on_whole_post(question, "Socio-cultural", argue("read_hateful", passage=passages[0]))
-
-
-def _cue_on_whole_post(question: Question, type: str, justification: str) -> JSON:
+    characteristic, category = labels_of_cue(question.policy, "")
     cue = {
         "target_group": _UNNAMED,
-        "claim": f"“{shorten_quote(reading_of_question(question).text[:200]) or 'the post'}”",
-        "justification": justification,
-        "type": type,
-        "characteristic": question.policy.protected_groups[0],
-        "category": question.policy.categories("fine")[-1].name,
+        "claim": f"“{shorten_quote(reading.text[:200]) or 'the post'}”",
+        "justification": argue("read_hateful", passage=passages[0]),
+        "type": "Socio-cultural",
+        "characteristic": characteristic,
+        "category": category,
     }
     return {"cues": [cue]}
 
@@ -96,14 +90,15 @@ def _cue_from_match(question: Question, match: SignMatch) -> JSON:
         "tenor": term or match.key or "outsiders",
     }
     said = LEXICON.claims[match.type]
+    characteristic, category = labels_of_cue(policy, match.key)
     unseen = argue("image_unseen") if question.post.image else ""
     return {
         "target_group": term or match.key or _UNNAMED,
         "claim": said["claim"].format(**facts),
         "justification": said["reason"].format(**facts) + unseen,
         "type": match.type,
-        "characteristic": protected_name(policy, match.key) or policy.protected_groups[0],
-        "category": category_of_group(policy, "fine", match.key),
+        "characteristic": characteristic,
+        "category": category,
     }
 
 
@@ -146,35 +141,35 @@ def _press_cue(question: Question, cue: CueStatement, answer: CueStatement | Non
 
 
 def defend_post(question: Question) -> JSON:
-    """Refute what the post itself excuses, try a harmless reading of what is only implied, concede the rest."""
+    """Refute what the post itself excuses, try a harmless reading of what is only implied, leave out the rest."""
     own, cues = statements_in(question, "own"), statements_in(question, "prosecution")
-    answers = ((cue, *_answer_cue(question, cue, own.get(cue.cue_id))) for cue in cues.values())
-    return _admit_arguments(question, own, answers)
+    refuted = ((cue, _refute_cue(question, cue, own.get(cue.cue_id))) for cue in cues.values())
+    return _admit_arguments(question, own, ((cue, "refute", why) for cue, why in refuted if why))
 
 
-def _answer_cue(question: Question, cue: CueStatement, before: CueStatement | None) -> tuple[str, str]:
-    """Return the defence's stance on one cue, and why."""
+def _refute_cue(question: Question, cue: CueStatement, before: CueStatement | None) -> str:
+    """Return why the defence refutes a cue; empty if it concedes it, by leaving it out."""
     reading = reading_of_question(question)
     match = _match_of_cue(reading, cue)
     if cue.stance == "withdraw":
-        return "refute", argue("nothing_left")
+        return argue("nothing_left")
     if excuse := _excuse_of_cue(reading, match):
-        return "refute", excuse.plea
+        return excuse.plea
     if before and before.stance == "refute" and not _is_harmless(before.argument):
-        return "refute", before.argument
+        return before.argument
     direct = (match.type if match else cue.type) == "Direct"
     if not direct and (passages := evidence_ids(question.shared, "refutes")):
-        return "refute", argue("read_harmless", passage=passages[0])
+        return argue("read_harmless", passage=passages[0])
     if direct:
-        return "concede", argue("open")
+        return ""
     later = int(question.material.get("round", 1)) > 1
     if match and later and reading.stands_alone(match):
-        return "refute", argue("too_faint", words=shorten_quote(match.matched))
+        return argue("too_faint", words=shorten_quote(match.matched))
     if later or (before and before.stance == "concede"):
-        return "concede", argue("no_support")
+        return ""
     if match is None:
-        return "refute", argue("harmless", words="It", harmless="an everyday remark")
-    return "refute", argue("harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless)
+        return argue("harmless", words="It", harmless="an everyday remark")
+    return argue("harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless)
 
 
 def _admit_arguments(

@@ -137,6 +137,14 @@ def protected_name(policy: Policy, key: str) -> str | None:
     return next((name for each in patterns for name in policy.protected_groups if _mentions(each, name)), None)
 
 
+def labels_of_cue(policy: Policy, key: str) -> tuple[str, str]:
+    """Return the characteristic and the category of a cue on a group; the two fit where the policy says which do."""
+    named, category = protected_name(policy, key), category_of_group(policy, "fine", key)
+    fitting = next((kind.name for kind in policy.kinds if named in kind.groups), category)
+    groups = (*(group for kind in policy.kinds if kind.name == category for group in kind.groups),)
+    return named or (*groups, *policy.protected_groups)[0], fitting
+
+
 @lru_cache(maxsize=1024)
 def category_of_group(policy: Policy, scheme: Scheme, key: str) -> str:
     """Return the hateful category whose name or meaning speaks of a group, or the last one if none does.

@@ -72,7 +72,7 @@ def test_a_claim_is_quoted_once() -> None:
     debate = shown[: shown.index("HATE SPEECH")]
     assert debate.count("unwanted and to be rooted out: “") == 1
     assert "  C1 refutes: “weeds” has a harmless reading" in debate
-    assert "  C1 concedes: The reading offered before" in debate
+    assert "  C1 concedes: (not answered)" in debate
     twice = run("judge", EXPLICIT, COLUMNS="200").stdout
     assert twice.count("is a call to shut people out") == 1
     assert "Prosecutor, round 1: indictment\n  C1, as above\n" in twice

@@ -120,6 +120,16 @@ async def test_what_whoever_writes_to_the_author_is_sent() -> None:
     check_pages("explained", {"the-explainer": request}, {"an author who reads Spanish": {"the-explainer": spanish}})
 
 
+MATERIAL = re.compile(r"<<<([\w+.:%-]+ mark-\d+)\n.*?\n\1>>>", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("**/*.md")), ids=lambda page: str(page.relative_to(PAGES)))
+def test_nothing_is_said_of_an_image_where_there_is_none(page: Path) -> None:
+    request = page.read_text("utf-8").partition("\n# With ")[0].partition("\n## response_format")[0]
+    assert "image" not in MATERIAL.sub("", request)
+    assert "\n\n\n" not in request
+
+
 def check_pages(name: str, base: dict[str, Request], others: dict[str, dict[str, Request]]) -> None:
     """Compare the pages of a case with those that are there, or write them."""
     folder = PAGES / name

@@ -19,7 +19,7 @@ from tribunal.review.explain import view_with_image
 from tribunal.schema import Record
 
 FIT = {"x0": 0.1, "y0": 0.2, "x1": 0.5, "y1": 0.9}
-ASKED = "- box: where in the image the cue is seen"
+ASKED = "- box: where the image shows the cue"
 COURTS = ("arcade", "multiround", "tribunal")
 
 

@@ -23,7 +23,6 @@ WRONG: dict[str, Any] = {
     "no number": {**SCORES, "deep": "good"},
     "true": {**SCORES, "deep": True},
     "null": {**SCORES, "deep": None},
-    "for nobody": {**SCORES, "stranger": 0.5},
     "none": {},
 }
 
@@ -35,6 +34,19 @@ async def test_a_wrong_score_is_asked_for_again(wrong: dict[str, Any]) -> None:
     assert parts(server.requests).count("score") == 2
     assert "scores" in server.requests[5].messages[-1][1]
     assert record.debate[0]["scores"] == SCORES
+
+
+async def test_scores_and_criticism_of_nobody_are_dropped_with_a_warning() -> None:
+    """Servers without strict schemas let a model add a view that nobody asked for."""
+    criticism = {"errors": "none that I see in this", "suggestion": "look at the words once more"}
+    said = {"feedback": dict.fromkeys((*ALL, "stranger"), criticism)}
+    scores = {"reason": "the first is the clearest of them", "scores": {**SCORES, "stranger": 0.5}}
+    record, server = await held(debate(score=[scores, None], reflection=said), rounds=1)
+    assert parts(server.requests)[:6].count("score") == 1
+    assert record.debate[0]["scores"] == SCORES
+    for dropped in ("judge answered more than it was asked for: scores.stranger",
+                    "reflection answered more than it was asked for: feedback.stranger"):  # fmt: skip
+        assert any(dropped in warning for warning in record.warnings), record.warnings
 
 
 @pytest.mark.parametrize(

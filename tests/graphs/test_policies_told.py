@@ -73,7 +73,7 @@ async def test_the_policy_is_given_in_the_post_s_language_where_that_is_asked_fo
         assert "Reason and explain in Korean, " in system
     assert "한국어 예외." in server.requests[-1].text
     # What is explained to the author is in the author's language, and is said where that is another one.
-    explains = "so that the author of the post can follow it, in Korean;"
+    explains = "two to four sentences in Korean, for the author of the post, who knows nothing of this review:"
     assert [explains in each.text for each in (server.requests[half - 1], server.requests[-1])] == [True, False]
 
 
@@ -105,10 +105,10 @@ async def test_what_the_post_lacks_is_said(tmp_path: Path) -> None:
         await decide(server, graph="baseline")
         await decide(server, None, graph="baseline", image=picture)
     words, image = server.requests
-    assert "The post has no image." in words.text
+    assert "image" not in words.text
     assert "The post has no text." not in words.text
     assert "The post has no text." in image.text
-    assert "The post has no image." not in image.text
+    assert "The post's image stands before this text." in image.text
 
 
 async def test_a_category_that_is_not_hate_is_not_called_hate_speech(rules: str) -> None:

@@ -38,7 +38,7 @@ async def test_with_everything_off_each_request_is_arcades_to_the_byte(script: A
 
 def rests_on(request: Request) -> list[str]:
     """What a request lists as that which may be rested on; empty where it lists nothing."""
-    listed = request.text.partition("You may rest on the following, and on nothing else:\n")[2]
+    listed = request.text.partition("You may rest only on the following:\n")[2]
     return [line.removeprefix("- ") for line in listed.partition("\n\n")[0].splitlines()]
 
 
@@ -64,8 +64,10 @@ async def test_all_who_argue_and_judge_may_rest_on_the_same(much: bool, explicit
         ]
     async with hybrid(hybrid_script(explicit=explicit)) as it:
         await it.decide("They are the weeds in our garden.", **settings)
+    known = "what is commonly known, such as a stereotype, a piece of history or what a code word means"
     for request in it.model.requests:
-        assert rests_on(request) == (listed if part(request) in SPEAKERS else []), part(request)
+        told = [*listed, *([] if part(request) == "defence" else [f"{known}, where you state it in your reason"])]
+        assert rests_on(request) == (told if part(request) in SPEAKERS else []), part(request)
         assert "evidence in the post" not in request.text
         assert "\n\n\n" not in request.text, part(request)
 
@@ -180,7 +182,8 @@ async def test_a_defence_that_concedes_every_cue_ends_the_debate() -> None:
 async def test_a_prosecution_that_withdraws_every_cue_ends_the_debate() -> None:
     withdrawing = {"arguments": [argument("taken back", "withdraw")]}
     await store_of()  # without an exhibit it presses every cue
-    async with ScriptedServer(court_script(prosecution=withdrawing)) as server:
+    cleared = {"category": "NotHate", "explanation": "judge-words"}
+    async with ScriptedServer(court_script(prosecution=withdrawing, judge=cleared)) as server:
         record = await decide(server, "They are the weeds in our garden.", graph="tribunal", precedents="ours")
     parts = [part(request) for request in server.requests]
     assert parts == ["gatekeeper", "investigation", "defence", "prosecution", "judge"]
@@ -300,7 +303,7 @@ async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -
 
 
 async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
-    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
+    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Religious", "NotHate")]
     async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
         record = await decide(server, graph="tribunal", judge_draws=2, threshold=0.1)
     assert record.tie

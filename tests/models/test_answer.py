@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from tribunal.core.text import wellformed
 from tribunal.models.role import UnreadableAnswer, read_answer, strip_thinking
@@ -173,3 +173,37 @@ def test_an_answer_in_a_wrapping_is_read(wrapped: str) -> None:
     assert read_answer(wrapped.format(SAID), Ruling).category == "Racist"
     assert read_answer(json.dumps(SAID), Ruling).category == "Racist"
     assert read_answer(json.dumps({"response": SAID}), Ruling).category == "Racist"
+
+
+class Scored(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    surface: float
+
+
+class Nested(BaseModel):
+    scores: Scored
+    steps: list[Scored] = []
+
+
+class AnyKey(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    scores: Scored
+
+
+SURPLUS: list[tuple[type[BaseModel], dict[str, Any], list[str]]] = [
+    (Nested, {"scores": {"surface": 1}}, []),
+    (Nested, {"scores": {"surface": 1}, "note": "x"}, ["note"]),
+    (Nested, {"scores": {"surface": 1, "stranger": 0.5}}, ["scores.stranger"]),
+    (Nested, {"scores": {"surface": 1}, "steps": [{"surface": 1}, {"surface": 0, "why": {"a": 1}}]}, ["steps.1.why"]),
+    (AnyKey, {"scores": {"surface": 1}, "note": "x"}, []),
+]
+
+
+@pytest.mark.parametrize(("form", "said", "dropped"), SURPLUS, ids=[str(each[2]) for each in SURPLUS])
+def test_surplus_keys_are_dropped_at_any_depth(form: type[BaseModel], said: dict[str, Any], dropped: list[str]) -> None:
+    surplus: list[str] = []
+    answer: Any = read_answer(json.dumps(said), form, surplus=surplus)
+    assert surplus == dropped
+    assert answer.scores == Scored(surface=1)

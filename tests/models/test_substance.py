@@ -24,12 +24,12 @@ from tribunal.schema import Record
 PROMPTS = sorted((Path(__file__).parents[1] / "golden").glob("**/*.md"))
 EVERY_PROMPT = "\n".join(page.read_text("utf-8") for page in PROMPTS)
 POST = "Those people should not be hired."
-PROMPT_LINE = "The debate may be one-sided or wrong. Decide by the reasons, not by who spoke last or longest."
+PROMPT_LINE = "Hate that is implied counts as much as hate on its face."
 SAID_NOTHING = {
     "a timestamp five times": ("2023-09-25T14:30:00Z, " * 5, "repeats itself"),
     "a line of the prompt": (PROMPT_LINE, "is copied from the prompt"),
     "a line of the prompt eleven times": (f"{PROMPT_LINE} " * 11, "repeats itself"),
-    "half a line of the prompt": ("The other side's reasons decide it.", "is copied from the prompt"),
+    "half a line of the prompt": ("It counts as much as hate on its face.", "is copied from the prompt"),
     "a mark": ("<<<post 526af6ee97a37b99", "holds the marks that stand around material in a prompt"),
     "an end mark": ("post 526af6ee97a37b99>>>", "holds the marks that stand around material in a prompt"),
     "digits": ("1234567890", "holds no words"),

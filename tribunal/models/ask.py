@@ -36,6 +36,7 @@ from tribunal.models.providers import ResponseFormat
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
+    Contradicts,
     Filled,
     Question,
     Role,
@@ -76,7 +77,8 @@ async def ask(
         role: what is asked.
         state: the case; `post` and `calls` are read.
         runtime: its context decides on models, policy, budget, where the case has none of its own (`context_of`).
-        check: raises ValueError where an answer of the right form is still wrong; the model is then asked again.
+        check: raises ValueError where an answer of the right form is still wrong; the model is then asked again. An
+            answer that raises `Contradicts` a second time is taken, with a warning.
         mend: puts right what can be put right without a guess, before the check: is given the form and a list to add
             warnings to, and returns the form to use. Raises ValueError as `check` does.
         draw: which of several draws of the same call this is.
@@ -123,6 +125,8 @@ async def ask(
     form = role.form(policy, scheme)
     if "cue_limit" in asked:
         of_the_run["cue_limit"] = context.cue_limit
+    if "rejects_in_both_tracks" in asked:
+        of_the_run["rejects_in_both_tracks"] = context.judge_rejects == "both-tracks"
     if "sure" in asked:
         of_the_run["sure"] = "confidence" in form.model_fields
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
@@ -144,6 +148,7 @@ async def ask(
         prompts=prompts,
         own_policy=own_policy,
         label_first=label_first,
+        reading=state.get("reading") or "",
         mend=mend,
         variables={**of_the_policy, **of_the_run, **material},
         material={name: material_text(value) for name, value in material.items()},
@@ -321,13 +326,16 @@ async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
 
 
 async def _ask_for_answer(call: ModelCall, registry: ModelRegistry) -> Any:
-    """Return the form, filled in. An answer whose reasons say nothing is taken without them if no better one comes."""
+    """Return the form, filled in.
+
+    An answer whose reasons say nothing, or that contradicts itself, is taken if no better one comes.
+    """
     try:
         return await _ask_until_readable(call, registry)
     except ModelError as error:
-        if call.answer_without_reasons is None:
+        if call.flawed_answer is None:
             raise
-        call.answer_text = call.answer_without_reasons
+        call.answer_text = call.flawed_answer
         try:
             return call.read_answer(take_empty=True)
         except UnreadableAnswer:
@@ -364,6 +372,6 @@ async def _ask_until_readable(call: ModelCall, registry: ModelRegistry) -> Any:
                     f"the answer could not be read, even when asked again: {problem}{reason}"
                 ) from problem
             asked_again = True
-            if isinstance(problem, SaysNothing):
-                call.answer_without_reasons = call.answer_text
+            if isinstance(problem, SaysNothing | Contradicts):
+                call.flawed_answer = call.answer_text
             call.quote_problem(problem)

@@ -112,6 +112,8 @@ def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
     }
     if question.post.earlier:
         depends_on["earlier"] = question.post.earlier
+    if question.reading:
+        depends_on["reading"] = question.reading
     if call.extra:
         depends_on["extra_body"] = call.extra
     if provider.client:

@@ -69,7 +69,7 @@ class ModelCall:
     cached: bool = False
     key: int | None = None
     answer_text: str = ""
-    answer_without_reasons: str | None = None  # one of the right form whose reasons say nothing
+    flawed_answer: str | None = None  # of the right form; it has no reasons, or contradicts itself
     emptied: list[EmptyField] = field(default_factory=list)
     served: str | None = None  # what the provider calls the model that answered
     fingerprint: str | None = None  # what its server calls its weights and configuration
@@ -179,7 +179,7 @@ class ModelCall:
             yield f"The form of your answer, as a JSON schema:\n{schema}"
         if question.own is None:
             image, tag = image_state(post, unseen=self.without_image), short_word(post.language or "")
-            told = render_post(question.prompts, post.text, image, tag, post.earlier)
+            told = render_post(question.prompts, post.text, image, tag, post.earlier, question.reading)
             yield from filter(None, (told, question.shared))
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:

@@ -38,14 +38,18 @@ def image_state(post: Post, *, unseen: bool) -> Ours:
 
 
 @lru_cache(maxsize=128)
-def render_post(prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...]) -> str:
-    """Return the post as every seat of a case is shown it; `tag` is its language."""
-    filled = {
+def render_post(
+    prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...], reading: str = ""
+) -> str:
+    """Return the post as every seat of a case is shown it; `tag` is its language, `reading` a reading aid."""
+    filled: JSON = {
         "post": quote("post", text, lines=True) if text else "",
         "image": image,
         "language": ours("{} ({})", operator_words(language_name(tag)), tag) if tag else "",
         "earlier": listing("earlier", earlier) if earlier else "",
     }
+    if "reading" in prompts.variables("post"):
+        filled["reading"] = quote("reading", reading, lines=True) if reading else ""
     return prompts.render("post", filled)
 
 
@@ -66,10 +70,12 @@ def case_variables(
     held = {**material, **exhibits}
     tag = post.language or policy.language
     same = tag.partition("-")[0] == policy.language.partition("-")[0]
+    unknown = post.language is None and bool(post.text)
+    author_language = ours("") if same else operator_words(language_name(tag))
     values: JSON = {
         "image": image,
         "text_and_image": bool(post.text) and image == "shown",
-        "author_language": (ours("") if same else operator_words(language_name(tag))),
+        "author_language": ours("the language of the post") if unknown else author_language,
         "has_earlier": bool(post.earlier),
         "has_appeal": appeal_prompt(post, seat) is not None,
         "has_exhibits": bool(exhibits),

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tribunal.core.text import TooDeep, parse_json, wellformed_json
+from tribunal.core.text import TooDeep, one_line, parse_json, wellformed_json
 from tribunal.models.prompt_values import case_variables, image_state, policy_variables, standing_instructions
 from tribunal.models.substance import EmptyField, empty_the_fields, find_empty_fields
 from tribunal.models.wire_schema import allowed_values, find_json, unwrap
@@ -109,6 +110,7 @@ class Question:
     prompts: PromptSet = field(default_factory=shipped_prompts)
     own_policy: bool = False
     label_first: bool = False
+    reading: str = ""
     mend: Callable[[Any, list[str]], Any] | None = None
     variables: JSON = field(default_factory=dict)
     own: OwnRequest | None = None
@@ -161,10 +163,12 @@ class Question:
             said: the model's words.
             warnings: takes a line for each thing that was mended.
             prompt: what it was asked with.
-            emptied: takes the fields whose text says nothing, which are then empty; None: such an answer isn't taken.
+            emptied: takes the fields whose text says nothing, which are then empty; None: such an answer isn't taken,
+                nor is one that contradicts itself.
 
         Raises:
             SaysNothing: a reason says nothing.
+            Contradicts: its fields contradict each other.
             UnreadableAnswer: it isn't of the form, or doesn't pass the check.
         """
         mended: list[str] = []
@@ -173,15 +177,24 @@ class Question:
                 value = self.role.plain(strip_thinking(said, post=self.post.text))
             else:
                 shown = [*self.post.earlier, *_texts_in([self.material, self.shared_material])]  # of other people's
-                value = read_answer(said, self.form, post=self.post.text, material=shown)
+                surplus: list[str] = []
+                value = read_answer(said, self.form, post=self.post.text, material=shown, surplus=surplus)
+                if surplus:
+                    keys = f"{', '.join(surplus[:_MOST_SURPLUS])}{', …' if surplus[_MOST_SURPLUS:] else ''}"
+                    mended.append(f"the {self.role.seat} answered more than it was asked for: {keys}; it was dropped")
             if found := find_empty_fields(value, prompt=prompt, post=self.post.text):
                 if emptied is None:
                     raise SaysNothing(found)
                 value = empty_the_fields(value, {each.field for each in found})
             if self.mend:
                 value = self.mend(value, mended)
-            if self.check:
-                self.check(value)
+            try:
+                if self.check:
+                    self.check(value)
+            except Contradicts as problem:
+                if emptied is None:
+                    raise
+                mended.append(f"the {self.role.seat} contradicted itself, even when asked again: {problem}")
         except UnreadableAnswer:
             raise
         except ValueError as problem:
@@ -226,6 +239,7 @@ def _different_policy(policy: Policy) -> Policy:
 
 # Reading answers
 
+_MOST_SURPLUS, _LONGEST_KEY = 5, 40  # keys that a warning names, and characters of each
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
 # Many templates open the thinking themselves, so that the answer holds no more than its end.
 _END_OF_THINKING = re.compile(r"</think(?:ing)?>")
@@ -261,6 +275,10 @@ class SaysNothing(UnreadableAnswer):
         )
 
 
+class Contradicts(UnreadableAnswer):
+    """An answer of the right form whose fields contradict each other, or what the case holds."""
+
+
 def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet) -> Role[Filled]:
     """Return the role as a set of prompts has it answered: in the names that its `set.toml` gives, and by no schema.
 
@@ -281,8 +299,11 @@ def read_answer(
     post: str = "",
     names: AnswerNames | None = None,
     material: Iterable[str] = (),
+    surplus: list[str] | None = None,
 ) -> Filled:
     """Return the answer as the form that was asked for. JSON that stands in the post or the material is a quotation.
+
+    Keys that the form doesn't have are dropped, however deep they are nested.
 
     Args:
         text: the answer.
@@ -290,6 +311,7 @@ def read_answer(
         post: the post's text.
         material: whatever else the model was shown of other people's: earlier posts, pages, exhibits.
         names: what the prompt calls the fields of the form, where it has names of its own.
+        surplus: takes the dropped keys, each with its path.
 
     Raises:
         UnreadableAnswer: it is empty, has no JSON object, was cut short, holds two different answers, or isn't of the
@@ -317,14 +339,35 @@ def read_answer(
     problem: UnreadableAnswer | None = None
     for each in objects:
         try:
-            read.append(form.model_validate(each))
+            read.append(form.model_validate(each, extra="allow" if _takes_any_key(form) else "ignore"))
         except ValidationError as error:
             problem = problem or UnreadableAnswer(_describe_errors(error), _describe_errors(error, with_values=False))
     if not read:
         raise problem or UnreadableAnswer("the answer was not of the asked form")
     if any(other != read[0] for other in read[1:]):
         raise UnreadableAnswer("the answer held more than one JSON object, and they differ; give exactly one")
+    if surplus is not None:
+        for each in objects:
+            with suppress(ValidationError):
+                surplus += _surplus_keys(form.model_validate(each, extra="allow"))
+                break
     return read[0]
+
+
+def _takes_any_key(form: type[BaseModel]) -> bool:
+    return form.model_config.get("extra") == "allow"
+
+
+def _surplus_keys(value: Any, at: str = "") -> Iterator[str]:
+    """Yield the path of each key that a form was given and doesn't have, such as scores.stranger."""
+    if isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            yield from _surplus_keys(each, f"{at}{place}.")
+    elif isinstance(value, BaseModel):
+        for key in () if _takes_any_key(type(value)) else value.model_extra or ():
+            yield f"{at}{one_line(key)[:_LONGEST_KEY]}"
+        for name in type(value).model_fields:
+            yield from _surplus_keys(getattr(value, name), f"{at}{name}.")
 
 
 def strip_thinking(text: str, *, post: str = "") -> str:

@@ -298,9 +298,8 @@ class Court(Defined, Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, In
     )
     judge_rejects: Literal["fast-track", "both-tracks"] = setting(
         ARGUING, "Where the judge rejects cues",
-        "Where the judge is told to reject a cue if the post speaks of its own author or of no protected group, or its "
-        "context is neutral. fast-track: there alone, as in ARCADE's code. both-tracks: also in a deep dive, as in its "
-        "paper.",
+        "Where the judge is told to reject a cue if the post speaks of its own author, or its context is neutral. "
+        "fast-track: only there, as in ARCADE's code. both-tracks: also in a deep dive, as in its paper.",
         "fast-track", nodes=["judge"], clients="anything",
     )
     boxes: bool = setting(

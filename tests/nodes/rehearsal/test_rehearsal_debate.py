@@ -27,7 +27,7 @@ from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.arcade.judge import JUDGE
 from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION, PROSECUTION
 from tribunal.prompts.marks import quote
-from tribunal.schema import JSON, Argument, Cue, Turn
+from tribunal.schema import JSON, Argument, Turn
 from tribunal.settings.context import Context
 
 
@@ -38,13 +38,12 @@ def test_limits_of_cues() -> None:
     assert len(asked(INVESTIGATION, "Women belong in the kitchen. Women always cry. Jews own the banks.")["cues"]) == 2
 
 
-def test_an_indictment_where_nothing_is_found_is_refuted() -> None:
+def test_an_indictment_where_nothing_is_found_brings_no_cue() -> None:
     """A person may have sent a harmless post to the fast track."""
-    cues = asked(INDICTMENT, HARMLESS)["cues"]
-    turn = charge(*(Cue(id="C1", **each) for each in cues), stage="indictment")
-    reply = asked(REBUTTAL, HARMLESS, prosecution=quote_turn(turn))["arguments"]
-    assert [each["stance"] for each in reply] == ["refute"]
-    assert judged(turn, defence(1, *(Argument(**each) for each in reply))) == "NotHate"
+    assert asked(INDICTMENT, HARMLESS)["cues"] == []
+    turn = charge(stage="indictment")
+    assert asked(REBUTTAL, HARMLESS, prosecution=quote_turn(turn))["arguments"] == []
+    assert judged(turn, defence(1)) == "NotHate"
 
 
 @pytest.mark.parametrize(
