@@ -25,6 +25,7 @@ from tribunal.core.schema_filling import fill_schema
 from tribunal.models.role import Question
 from tribunal.nodes.rehearsal import court, debates
 from tribunal.nodes.rehearsal.reading import decide_alone, take_exam
+from tribunal.prompts.sets import shipped_prompts
 from tribunal.schema import JSON
 
 # A part answers in the form asked for, or in words where the role takes words.
@@ -118,15 +119,16 @@ class Rehearsal(BaseChatModel):
 def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS) -> JSON | str:
     """Return the answer to one question, in the form that its role asks for.
 
-    No rules are written for a role of somebody's own. Its form is filled in with the first value that each field
-    offers, and with words that say so.
+    A role with a prompt of the user's own has no rules, whatever its seat is called. Its form is filled in with the
+    first value that each field offers, and with words that say so.
 
     Raises:
         ValueError: there is no question.
     """
     if question is None:
         raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
-    if part := parts.get(question.role.name):
+    part = parts.get(question.role.name) if question.role.prompt in shipped_prompts().sources else None
+    if part:
         answer = part(question)
         if not isinstance(answer, str):
             answer = court.cite_clauses(question, answer)

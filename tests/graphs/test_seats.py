@@ -352,3 +352,19 @@ def test_a_judge_of_one_s_own_may_read_a_refusal(
         "seat": "decider", "role": "decider", "model": "openai:scripted", "kind": "own_words"
     }  # fmt: skip
     assert json.loads(record.model_dump_json())["outcome"] == "refusal"
+
+
+class Short(BaseModel):
+    """A form whose texts are shorter than the words of the rehearsal model."""
+
+    note: str = Field(max_length=20)
+
+
+@pytest.mark.parametrize("name", ["summary", "judge", "defender", "reader"])
+def test_the_rehearsal_model_plays_a_seat_of_one_s_own_whatever_it_is_called(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = seat(name, prompt=f"# Your part: {name}\n\nNote what the post says.", form=Short)
+    record = judge(monkeypatch, court(own, decider()), model="rehearsal")
+    assert record.outcome == "verdict"
+    assert [(call.seat, call.error) for call in record.calls] == [(name, None), ("decider", None)]

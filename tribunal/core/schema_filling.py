@@ -15,7 +15,7 @@ def fill_schema(schema: JSON, words: Callable[[], str]) -> Any:
 
     Args:
         schema: of an object.
-        words: gives the text of a field that may hold any text.
+        words: gives the text of a field that may hold any text; it is cut where the field is shorter.
     """
 
     def filled(form: Any) -> Any:
@@ -34,6 +34,6 @@ def fill_schema(schema: JSON, words: Callable[[], str]) -> Any:
             return [filled(form["items"]) for _ in range(min(max(form.get("minItems", 0), 1), form.get("maxItems", 1)))]
         if kind in ("number", "integer"):
             return form.get("minimum", 0)
-        return {"boolean": False, "null": None}.get(kind, words())
+        return {"boolean": False, "null": None}.get(kind, words()[: form.get("maxLength")])
 
     return filled(schema)
