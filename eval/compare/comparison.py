@@ -25,6 +25,8 @@ from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, RunColumns
 from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm, same_data
 from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.measures.records import measure_records
+from tribunal.eval.report.overview import court_values
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.ledger import final_look_in_words
 from tribunal.process.files import write_whole
@@ -89,6 +91,7 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
                 "to_people": to_people,
                 "hours_per_1000": to_people * 1000 * entries.seconds_per_case / 3600,
             }
+            rows[name] |= measure_records(each, clusters_of(each, cluster))
             rows[name]["prompts"] = plan.prompt_sets[name].dump() if name in plan.prompt_sets else None
         else:
             decisions = Decisions(read_decisions(plan.out / first_name), first_name)
@@ -149,9 +152,11 @@ def write_comparison(out: Path, compared: JSON) -> None:
             table.writeheader()
             table.writerows(compared["differing"])
             write_whole(out / DIFFERENCES, text.getvalue())
+        measured = [(name, row) for name, row in compared["entries"].items() if row["explanations"]]
+        court = court_values(measured)
         content = {name: value for name, value in compared.items() if name != "differing"}
         write_whole(out / MEASURED, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        write_whole(out / PAGE, render_template("compare.md.jinja", {"c": compared}))
+        write_whole(out / PAGE, render_template("compare.md.jinja", {"c": compared, "court": court}))
 
 
 def _begin(entries: Entries, names: Sequence[str]) -> JSON:
@@ -170,7 +175,7 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
 
 def _blank_row(kind: str) -> JSON:
     rates = {name: {"n": 0, "value": None, "interval": None} for name in _RATES}
-    beside: JSON = {"prompts": None, "against_first": None, "changes": []}
+    beside: JSON = {"prompts": None, "against_first": None, "changes": [], "explanations": None}
     return {"kind": kind, "graph": None, "says": "", "posts": 0, **rates, **dict.fromkeys(_COSTS), **beside}
 
 
