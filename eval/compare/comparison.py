@@ -175,7 +175,7 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
 
 def _blank_row(kind: str) -> JSON:
     rates = {name: {"n": 0, "value": None, "interval": None} for name in _RATES}
-    beside: JSON = {"prompts": None, "against_first": None, "changes": [], "explanations": None}
+    beside: JSON = {"prompts": None, "against_first": None, "changes": [], "explanations": None, "debate": None}
     return {"kind": kind, "graph": None, "says": "", "posts": 0, **rates, **dict.fromkeys(_COSTS), **beside}
 
 

@@ -9,6 +9,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.audits import record_of_line
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import RunColumns
+from tribunal.eval.measures.debate import Debate, measure_debate, read_debate
 from tribunal.eval.measures.explanations import CHECKS, UNCHECKED, check_explanation, measure_explanations
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
 from tribunal.runner.results import read_lines
@@ -24,6 +25,7 @@ def measure_records(columns: RunColumns, clusters: Clusters) -> JSON:
     """
     policy = policy_of_run(columns.run)
     checks = np.full((columns.row_count, len(CHECKS)), UNCHECKED)
+    debates: dict[int, Debate] = {}
     for row, (_, result, line) in enumerate(read_lines(columns.folder)):
         if result.outcome != "verdict":
             continue
@@ -31,11 +33,15 @@ def measure_records(columns: RunColumns, clusters: Clusters) -> JSON:
         record = record_of_line(parsed)
         if record is None:
             continue
+        debates[row] = read_debate(record, policy)
         text = parsed.get("text")
         if policy is not None and record.task == "hate":
             seen = isinstance(text, str) and not result.has_image
             checks[row] = check_explanation(record, text if seen else None, policy)
-    return {"explanations": measure_explanations(columns, clusters, checks)}
+    return {
+        "explanations": measure_explanations(columns, clusters, checks),
+        "debate": measure_debate(columns, clusters, debates),
+    }
 
 
 def policy_of_run(run: JSON) -> Policy | None:

@@ -234,11 +234,13 @@ def court_values(measured: Iterable[tuple[str, JSON]]) -> JSON:
     Args:
         measured: the name and measures of each run.
     """
-    found: JSON = {"explanations": []}
+    found: JSON = {"explanations": [], "debates": []}
     for name, each in measured:
         explained = each["explanations"]
         if explained["n"] or explained["without_quotes"]:
             found["explanations"].append((name, explained))
+        if each["debate"]["n"]:
+            found["debates"].append((name, each["debate"]))
     return found
 
 

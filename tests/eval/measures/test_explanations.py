@@ -105,7 +105,7 @@ def test_known_rates_are_recovered_and_shown(tmp_path: Path) -> None:
             "This is hate speech." if holds["explicit"] else "",
         ]
         clause = "1.5" if holds["agrees"] else "1.1"
-        told = {"text": TEXT, "cues": [CUE], "clauses": [clause], "fields": {"thread": number // 3}}
+        told: dict[str, Any] = {"text": TEXT, "cues": [CUE], "clauses": [clause], "fields": {"thread": number // 3}}
         lines.append(line(f"p{number}", 5, 5, explanation=" ".join(words), **told))
     run = write_run(tmp_path / "court", lines, **POLICY)
     page, text, *_ = write_report([run], tmp_path / "out", cluster="thread")
