@@ -26,6 +26,7 @@ from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm,
 from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.rates import share_interval
 from tribunal.eval.measures.records import measure_records
+from tribunal.eval.measures.rule_change import compare_rule_changes
 from tribunal.eval.report.overview import court_values
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.ledger import final_look_in_words
@@ -112,6 +113,7 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
         "best": best,
         "like_it": like_it,
         "recommended": _find_cheapest([best, *like_it], rows) if best else None,
+        "rule_changes": compare_rule_changes(list(runs.values()), cluster=cluster),
         "prompt_differences": plan.prompt_differences(),
         "final": final_look_in_words(first.run, first.folder),
         "rehearsed": sum(each.rehearsed for each in runs.values()),
@@ -153,7 +155,7 @@ def write_comparison(out: Path, compared: JSON) -> None:
             table.writerows(compared["differing"])
             write_whole(out / DIFFERENCES, text.getvalue())
         measured = [(name, row) for name, row in compared["entries"].items() if row["explanations"]]
-        court = court_values(measured)
+        court = court_values(measured, compared["rule_changes"])
         content = {name: value for name, value in compared.items() if name != "differing"}
         write_whole(out / MEASURED, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         write_whole(out / PAGE, render_template("compare.md.jinja", {"c": compared, "court": court}))
@@ -168,8 +170,8 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
         rows[name] = {**_blank_row(entry.kind), "graph": graph, "says": entry.says}
     return {
         "entries": rows, "seconds_per_case": entries.seconds_per_case, "data": None, "pairs": [], "best": None,
-        "like_it": [], "recommended": None, "prompt_differences": {}, "removal": {}, "final": None, "rehearsed": 0,
-        "differing": [],
+        "like_it": [], "recommended": None, "rule_changes": [], "prompt_differences": {}, "removal": {}, "final": None,
+        "rehearsed": 0, "differing": [],
     }  # fmt: skip
 
 

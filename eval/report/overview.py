@@ -228,13 +228,14 @@ def baseline_rows(rows: Sequence[JSON]) -> list[JSON]:
     ]
 
 
-def court_values(measured: Iterable[tuple[str, JSON]]) -> JSON:
+def court_values(measured: Iterable[tuple[str, JSON]], rule_changes: Sequence[JSON]) -> JSON:
     """Return what court.html.jinja and court.md.jinja show: by measure, the runs that have it.
 
     Args:
         measured: the name and measures of each run.
+        rule_changes: the rule changes between these runs.
     """
-    found: JSON = {"explanations": [], "debates": []}
+    found: JSON = {"explanations": [], "debates": [], "rule_changes": rule_changes}
     for name, each in measured:
         explained = each["explanations"]
         if explained["n"] or explained["without_quotes"]:
