@@ -24,6 +24,7 @@ from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, RunColumns, read_columns
 from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm, same_data
 from tribunal.eval.measures.costs import cost_of_asking
+from tribunal.eval.measures.group_swap import measure_group_swap
 from tribunal.eval.measures.rates import share_interval
 from tribunal.eval.measures.records import measure_records
 from tribunal.eval.measures.rule_change import compare_rule_changes
@@ -41,6 +42,7 @@ LEVEL = 0.05
 DECISIONS = "decisions"  # the row of decisions that exist already
 _RATES = ("agreement", "missed_hate", "wrong_removals", "removed")
 _COSTS = ("undecided", "calls", "tokens", "money_per_1000", "seconds", "to_people", "hours_per_1000")
+_OF_COURTS = ("explanations", "debate", "group_swap")  # of runs alone
 
 
 class Answer(NamedTuple):
@@ -92,7 +94,9 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
                 "to_people": to_people,
                 "hours_per_1000": to_people * 1000 * entries.seconds_per_case / 3600,
             }
-            rows[name] |= measure_records(each, clusters_of(each, cluster))
+            own_clusters = clusters_of(each, cluster)
+            rows[name] |= measure_records(each, own_clusters)
+            rows[name]["group_swap"] = measure_group_swap(each, own_clusters)
             rows[name]["prompts"] = plan.prompt_sets[name].dump() if name in plan.prompt_sets else None
         else:
             decisions = Decisions(read_decisions(plan.out / first_name), first_name)
@@ -177,7 +181,7 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
 
 def _blank_row(kind: str) -> JSON:
     rates = {name: {"n": 0, "value": None, "interval": None} for name in _RATES}
-    beside: JSON = {"prompts": None, "against_first": None, "changes": [], "explanations": None, "debate": None}
+    beside: JSON = {"prompts": None, "against_first": None, "changes": [], **dict.fromkeys(_OF_COURTS)}
     return {"kind": kind, "graph": None, "says": "", "posts": 0, **rates, **dict.fromkeys(_COSTS), **beside}
 
 

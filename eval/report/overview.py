@@ -235,13 +235,15 @@ def court_values(measured: Iterable[tuple[str, JSON]], rule_changes: Sequence[JS
         measured: the name and measures of each run.
         rule_changes: the rule changes between these runs.
     """
-    found: JSON = {"explanations": [], "debates": [], "rule_changes": rule_changes}
+    found: JSON = {"explanations": [], "debates": [], "rule_changes": rule_changes, "swaps": []}
     for name, each in measured:
         explained = each["explanations"]
         if explained["n"] or explained["without_quotes"]:
             found["explanations"].append((name, explained))
         if each["debate"]["n"]:
             found["debates"].append((name, each["debate"]))
+        if each["group_swap"]:
+            found["swaps"].append((name, each["group_swap"]))
     return found
 
 
