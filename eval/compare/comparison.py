@@ -24,7 +24,11 @@ from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, RunColumns, read_columns
 from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm, same_data
 from tribunal.eval.measures.costs import cost_of_asking
+from tribunal.eval.measures.group_swap import measure_group_swap
 from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.measures.records import measure_records
+from tribunal.eval.measures.rule_change import compare_rule_changes
+from tribunal.eval.report.overview import court_values
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.ledger import final_look_in_words
 from tribunal.process.files import write_whole
@@ -38,6 +42,7 @@ LEVEL = 0.05
 DECISIONS = "decisions"  # the row of decisions that exist already
 _RATES = ("agreement", "missed_hate", "wrong_removals", "removed")
 _COSTS = ("undecided", "calls", "tokens", "money_per_1000", "seconds", "to_people", "hours_per_1000")
+_OF_COURTS = ("explanations", "debate", "group_swap")  # of runs alone
 
 
 class Answer(NamedTuple):
@@ -89,6 +94,9 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
                 "to_people": to_people,
                 "hours_per_1000": to_people * 1000 * entries.seconds_per_case / 3600,
             }
+            own_clusters = clusters_of(each, cluster)
+            rows[name] |= measure_records(each, own_clusters)
+            rows[name]["group_swap"] = measure_group_swap(each, own_clusters)
             rows[name]["prompts"] = plan.prompt_sets[name].dump() if name in plan.prompt_sets else None
         else:
             decisions = Decisions(read_decisions(plan.out / first_name), first_name)
@@ -109,6 +117,7 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
         "best": best,
         "like_it": like_it,
         "recommended": _find_cheapest([best, *like_it], rows) if best else None,
+        "rule_changes": compare_rule_changes(list(runs.values()), cluster=cluster),
         "prompt_differences": plan.prompt_differences(),
         "final": final_look_in_words(first.run, first.folder),
         "rehearsed": sum(each.rehearsed for each in runs.values()),
@@ -149,9 +158,11 @@ def write_comparison(out: Path, compared: JSON) -> None:
             table.writeheader()
             table.writerows(compared["differing"])
             write_whole(out / DIFFERENCES, text.getvalue())
+        measured = [(name, row) for name, row in compared["entries"].items() if row["explanations"]]
+        court = court_values(measured, compared["rule_changes"])
         content = {name: value for name, value in compared.items() if name != "differing"}
         write_whole(out / MEASURED, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        write_whole(out / PAGE, render_template("compare.md.jinja", {"c": compared}))
+        write_whole(out / PAGE, render_template("compare.md.jinja", {"c": compared, "court": court}))
 
 
 def _begin(entries: Entries, names: Sequence[str]) -> JSON:
@@ -163,14 +174,14 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
         rows[name] = {**_blank_row(entry.kind), "graph": graph, "says": entry.says}
     return {
         "entries": rows, "seconds_per_case": entries.seconds_per_case, "data": None, "pairs": [], "best": None,
-        "like_it": [], "recommended": None, "prompt_differences": {}, "removal": {}, "final": None, "rehearsed": 0,
-        "differing": [],
+        "like_it": [], "recommended": None, "rule_changes": [], "prompt_differences": {}, "removal": {}, "final": None,
+        "rehearsed": 0, "differing": [],
     }  # fmt: skip
 
 
 def _blank_row(kind: str) -> JSON:
     rates = {name: {"n": 0, "value": None, "interval": None} for name in _RATES}
-    beside: JSON = {"prompts": None, "against_first": None, "changes": []}
+    beside: JSON = {"prompts": None, "against_first": None, "changes": [], **dict.fromkeys(_OF_COURTS)}
     return {"kind": kind, "graph": None, "says": "", "posts": 0, **rates, **dict.fromkeys(_COSTS), **beside}
 
 

@@ -26,11 +26,13 @@ from tribunal.retrievers.indexes.table_rows import (
 )
 from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Frozen
+from tribunal.settings.systems import resource
 
 Task = Literal["hate", "sarcasm", "misinformation"]
 Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
 _REMOTE = ("http://", "https://", "data:")
 NO_IMAGES = {"image": ""}  # the columns with which no image of a set is shown
+SHIPPED = "shipped"  # given as data: the file that comes with the project
 _NAMED = 3  # missing images that an error names
 _PULL = "run `git lfs pull` there"
 
@@ -102,6 +104,7 @@ class DatasetSpec:
         extras: what the set has beside a post (`title`, `ocr`), which the post is shown with unless the caller leaves
             it out; `read` asks `Dataset.extras`.
         extra_files: a pattern for the files that hold it, beside the first file.
+        shipped: the file of ours, as `package:path`, that `--data shipped` reads; None: nothing is shipped.
         tuning_note: what has to be known of whatever is tuned on its splits for tuning.
 
     Raises:
@@ -123,6 +126,7 @@ class DatasetSpec:
     cluster: str | None = None
     extras: str | None = None
     extra_files: str | None = None
+    shipped: str | None = None
     tuning_note: str | None = None
 
     def __post_init__(self) -> None:
@@ -143,6 +147,8 @@ class DatasetSpec:
         """
         if split is not None and split not in self.splits and not self.splits_by_column:
             raise BadInput(f"split: {split!r}: {self.name} has {', '.join(self.splits)}")
+        if self.shipped is not None and str(data) == SHIPPED:
+            return split or self.default, (Path(str(resource(self.shipped))),)
         if data.is_file():
             return self._split_of_file(data, split), (data,)
         wanted = split if split is not None and split in self.splits else self.default

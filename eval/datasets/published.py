@@ -17,6 +17,7 @@ from pydantic import Field
 
 from tribunal.core.text import one_line, parse_json, parse_toml, wellformed
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.audits import read_group_swap, read_without_quotes
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperSample
 from tribunal.eval.datasets.predict_debates import read_predict_debates
 from tribunal.eval.datasets.table import read_fourchan, read_table
@@ -349,11 +350,13 @@ _READERS: dict[str, Callable[[RowForm, Dataset], Iterator[Sample]]] = {
     "read_fourchan": lambda _, dataset: read_fourchan(dataset),
     "read_ghc": _read_ghc,
     "read_gossipcop": _read_gossipcop,
+    "read_group_swap": lambda _, dataset: read_group_swap(dataset),
     "read_hvli": _read_hvli,
     "read_korean": _read_korean,
     "read_mmhs": _read_mmhs,
     "read_predict_debates": lambda _, dataset: read_predict_debates(dataset),
     "read_table": lambda _, dataset: read_table(dataset),
+    "read_without_quotes": lambda _, dataset: read_without_quotes(dataset),
 }
 
 

@@ -13,7 +13,9 @@ from tribunal.eval.measures.calibration import CELLS_OF_GROUP, POINTS_OF_GROUP, 
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import MEASURED_GROUPS, RunColumns, read_columns
 from tribunal.eval.measures.costs import measure_cost, measure_group_cost, measure_savings
+from tribunal.eval.measures.group_swap import measure_group_swap
 from tribunal.eval.measures.rates import LEVEL
+from tribunal.eval.measures.records import measure_records
 from tribunal.eval.measures.scores import (
     binary_accuracy,
     binary_scores,
@@ -104,6 +106,8 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "over_repeats": measure_repeats(columns, clusters),
         "over_agents": measure_perspectives(columns, clusters),
         "consistency": measure_consistency(columns),
+        "group_swap": measure_group_swap(columns, clusters),
+        **measure_records(columns, clusters),
         "calibration": measure_calibration(columns, clusters),
         "cost": measure_cost(columns, clusters),
         "saved": measure_savings(columns, clusters),

@@ -13,6 +13,7 @@ from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong, 
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.costs import compare_settings, money_saved
 from tribunal.eval.measures.metrics import DETAILED, measure_columns
+from tribunal.eval.measures.rule_change import compare_rule_changes
 from tribunal.eval.report.cost_fronts import cost_fronts
 from tribunal.eval.report.overview import (
     CITATION,
@@ -20,6 +21,7 @@ from tribunal.eval.report.overview import (
     PAPER_POLICY,
     TEST_POSTS,
     baseline_rows,
+    court_values,
     dataset_label_words,
     images_in_words,
     missing_images_warning,
@@ -85,6 +87,7 @@ def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, c
     shown = [_run_values(columns, most, prices, cluster) for columns in runs]
     rows = [run["overview"] for run in shown]
     pairs = compare_all_pairs(runs, cluster=cluster)
+    rule_changes = compare_rule_changes(runs, cluster=cluster)
     return {
         "runs": shown,
         "warnings": _group_by_text(shown, "warnings"),
@@ -96,6 +99,7 @@ def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, c
         "spared": [row for run in shown for row in run["spared"]],
         "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
         "consistent": compare_consistency_of_all(runs),
+        "court": court_values(((run["name"], run["m"]) for run in shown), rule_changes),
         "most": most,
         "longest": LONGEST,
         "citation": CITATION,
@@ -104,7 +108,7 @@ def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, c
 
 
 def _figures(values: JSON) -> JSON:
-    """Return the content of report.json: each run with its measures and costs, the fronts, and the paired tests."""
+    """Return the content of report.json: each run's measures and costs, the fronts, paired tests and rule changes."""
     parts = ("costs", "runs")
     return {
         "runs": [{"name": row["name"], "worth": row["worth"], "measured": row["measured"]} for row in values["rows"]],
@@ -120,6 +124,7 @@ def _figures(values: JSON) -> JSON:
             for front in values["fronts"]
         ],
         "pairs": values["pairs"],
+        "rule_changes": values["court"]["rule_changes"],
     }
 
 

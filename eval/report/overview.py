@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from tribunal.eval.measures.columns import OUTCOMES, Bools, RunColumns
+from tribunal.eval.measures.records import policy_of_run
 from tribunal.eval.protocols.protocol import PaperRow, load_protocols
 from tribunal.eval.report.cost_fronts import costs_and_scores
 from tribunal.eval.runs.run_file import IMPORTED
 from tribunal.explanations.case_drawing import spoken_turn
 from tribunal.models.exam_results import name_of_label
-from tribunal.prompts.policy import list_shipped_policies, load_policy
 from tribunal.runner.prices import Prices, prices_of_run, total_cost
 from tribunal.runner.results import read_full_line
 from tribunal.schema import JSON, Scheme, Turn
@@ -121,19 +121,14 @@ def dataset_label_words(columns: RunColumns, named: RunColumns) -> str:
 
 
 def _category_names(run: JSON, scheme: str) -> list[str]:
-    """Return the names in run.json; of an older run, those of the shipped policy if it hasn't changed."""
+    """Return the names in run.json; of an older run, those of its policy (`policy_of_run`)."""
     held = run.get("categories")
     if isinstance(held, dict):
         return [str(name) for name in held.get(scheme) or ()]
-    told = run.get("policy")
-    if not isinstance(told, dict) or not told.get("sha"):
+    policy = policy_of_run(run)
+    if policy is None:
         return []
-    if told.get("name") not in list_shipped_policies():
-        return []
-    found = load_policy(told["name"])
-    if found.sha != told["sha"]:
-        return []
-    return [category.name for category in (found.fine if scheme == "fine" else found.binary)]
+    return [category.name for category in (policy.fine if scheme == "fine" else policy.binary)]
 
 
 def images_in_words(images: JSON) -> str:
@@ -234,6 +229,25 @@ def baseline_rows(rows: Sequence[JSON]) -> list[JSON]:
         for row in of.values()
         for name, title in (("always_hate", "always hate"), ("never_hate", "never hate"))
     ]
+
+
+def court_values(measured: Iterable[tuple[str, JSON]], rule_changes: Sequence[JSON]) -> JSON:
+    """Return what court.html.jinja and court.md.jinja show: by measure, the runs that have it.
+
+    Args:
+        measured: the name and measures of each run.
+        rule_changes: the rule changes between these runs.
+    """
+    found: JSON = {"explanations": [], "debates": [], "rule_changes": rule_changes, "swaps": []}
+    for name, each in measured:
+        explained = each["explanations"]
+        if explained["n"] or explained["without_quotes"]:
+            found["explanations"].append((name, explained))
+        if each["debate"]["n"]:
+            found["debates"].append((name, each["debate"]))
+        if each["group_swap"]:
+            found["swaps"].append((name, each["group_swap"]))
+    return found
 
 
 def _models_asked(columns: RunColumns) -> Iterator[JSON]:

@@ -16,7 +16,8 @@ from tribunal.runner.results import Sample
 NAMES = [
     "h-vli", "fhm", "mmhs150k", "sbic", "ghc", "4chan", "k-haters", "k-mhas", "kold", "kodoli", "unsmile",
     "predict-samples", "predict-debates", "mmsd",
-    "gossipcop", "hatecheck", "multilingual-hatecheck", "hatemojicheck", "table",
+    "gossipcop", "hatecheck", "multilingual-hatecheck", "hatemojicheck", "group-swap", "without-quotes",
+    "table",
 ]  # fmt: skip
 CASES = "functionality,case_id,test_case,label_gold,target_ident,direction,templ_id\n"
 
