@@ -19,6 +19,10 @@ from tribunal.testing import ScriptedModel
 POST = "the words of the post"
 # A confidence between the threshold that the case began with and the one that the file holds later.
 JUDGED = {"category": "Rude", "explanation": "because", "confidence": 0.5, "reasoning": "so", "cue": None}
+CUE: dict[str, Any] = {
+    "target_group": "old people", "claim": "a claim", "justification": "a reason", "type": "Metaphor",
+    "characteristic": "age", "category": "Rude", "clause": "1.5",
+}  # fmt: skip
 FITTED = Threshold(
     threshold=0.2, agreement=0.9, level=0.9, coverage=0.5, agreement_held_out=0.9, n_fit=9, n_held_out=9, seed=0,
     graph="tribunal", scheme="fine", models={}, policy=None, fitted_from="run", at="2026-11-22",
@@ -80,6 +84,7 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
     spoil: Callable[[Terms], None], tmp_path: Path, scripted_model: ScriptedModel
 ) -> None:
     scripted_model.answer("arcade/judge", JUDGED)
+    scripted_model.answer("arcade/investigation", {"cues": [CUE]})
     terms = Terms(tmp_path)
     waiting = [
         run("judge", POST, "--review", "--set", "review_rule=all", *terms.options, code=5)["thread"] for _ in range(3)

@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "judge": ("'Good morning.' --keep", {"image": "image.png", "explain": "new.html"}),
     "eval": (
         "--dataset table --data few.csv --out new --graph arcade",
-        {"data": "few.csv", "out": "new", "budget_from": "run"},
+        {"data": "few.csv", "out": "new", "budget_from": "run", "predictions": "few.csv"},
     ),
     "batch": (
         "few.csv --out new.jsonl --graph arcade",
@@ -146,12 +146,13 @@ ADDED = {
     "archive": ("--graph antihate --set search=none --set archive=archive.sqlite", "archive.sqlite"),
     "precedents": ("--graph tribunal --set precedents=ours", "data/precedents/ours"),
     "perspectives": ("--graph predict --perspectives forum", "data/perspectives/forum"),
-    "threshold": ("--graph tribunal --review --threshold threshold.json", "threshold.json"),
+    "threshold": ("--graph tribunal --set review=true --threshold threshold.json", "threshold.json"),
     "cache": ("--set cache=cache.sqlite", "cache.sqlite"),
 }
 # Options that are added for what isn't among a command's own words.
 EXTRA = {
     "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
+    "eval predictions": "--predictions few.csv",
     "batch run_folder": "--run-folder begun", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
     "experiment plan measured_in": "--measured-in run", "experiment plan runs": "--detect 2 --run run",
@@ -183,6 +184,7 @@ NO_DATABASE = {
 INSTEAD = {
     "precedents build database": "new",
     "fit database": "--reviewed",
+    "eval predictions": "--dataset table --data few.csv --out new",
     "compare database": "--log few.csv --log-column removed=label --removed-as hate --out new",
     "explain database": "{decided} --out new.md",
 }

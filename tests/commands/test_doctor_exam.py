@@ -27,7 +27,8 @@ def answer(request: Request, *, fit: bool = True) -> Reply:
     """Answer as a model that knows hate from the rest and quotes; or as one that says NotHate to everything."""
     post = next((each for each in EXAM_POSTS if each.text in request.text), EXAM_POSTS[-1])
     category = "OtherHate" if fit and post.is_hateful else "NotHate"
-    return Reply({"explanation": "why", "category": category, "quote": f"“{' '.join(post.text.split()[:3])}”"})
+    quote = {"quote": f"“{' '.join(post.text.split()[:3])}”"} if "quote" in request.text else {}
+    return Reply({"explanation": "why", "category": category, **quote})
 
 
 def examine(server: ScriptedServer, *more: str) -> Any:

@@ -116,8 +116,8 @@ async def test_a_cue_whose_claim_and_reason_say_nothing_is_none() -> None:
     assert f"of the prosecutor{LEFT_OUT}" in record.warnings
 
 
-async def test_an_indictment_keeps_a_cue_though_it_says_nothing() -> None:
+async def test_an_indictment_whose_cue_says_nothing_brings_none() -> None:
     async with ScriptedServer(court_script(explicit=True, indictment=WORDLESS)) as server:
         record = await decide(server, rounds=1)
-    assert [(each.id, each.claim) for each in record.cues] == [("C1", "")]
-    assert record.uncertain
+    assert (record.track, record.cues, record.outcome) == ("fast_track", (), "verdict")
+    assert f"of the prosecutor{LEFT_OUT}" in record.warnings

@@ -81,7 +81,7 @@ async def test_models_are_listed_for_clients_that_look_first(tmp_path: Path) -> 
 
 async def test_a_text_with_an_image_is_one_post(tmp_path: Path) -> None:
     async with (
-        ScriptedServer(court(judge=ruling("hate/threatening", 0.88))) as server,
+        ScriptedServer(court(kind="hate/threatening", judge=ruling("hate/threatening", 0.88))) as server,
         deciding(server, sqlite(tmp_path)) as url,
         client(url) as ours,
     ):
@@ -113,7 +113,8 @@ async def test_the_operators_policy_decides_which_categories_there_are(tmp_path:
 async def test_a_list_is_judged_at_the_same_time_and_answered_in_order(tmp_path: Path) -> None:
     def script(request: Request) -> Reply | Fault:
         threat = "post two" in request.text
-        return court(judge=ruling("hate/threatening" if threat else "NotHate", 0.75))(request)
+        judged = ruling("hate/threatening" if threat else "NotHate", 0.75)
+        return court(kind="hate/threatening", judge=judged)(request)
 
     together = side_by_side(script, {"judge": 3})
     async with (

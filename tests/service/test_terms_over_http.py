@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.cases.test_terms_of_a_case import JUDGED, POST, Terms
+from tests.cases.test_terms_of_a_case import CUE, JUDGED, POST, Terms
 from tests.court import court_script, part
 from tests.openai_server import OpenAIServer
 from tests.service.conftest import opened, serving
@@ -27,7 +27,7 @@ async def test_open_cases_outlive_their_files_and_their_replica(database: str, t
         "model": "openai:scripted", "review": True, "review_rule": ["all"], "policy": str(terms.policy),
         "prompts": str(terms.prompts), "line_up": str(terms.line_up), "threshold_file": str(terms.threshold),
     }  # fmt: skip
-    async with OpenAIServer(court_script(judge=JUDGED)) as server:
+    async with OpenAIServer(court_script(judge=JUDGED, investigation={"cues": [CUE]})) as server:
         async with serving(database, settings=settings) as client:
             changed, asked = await posted(client), await posted(client)
         terms.delete()

@@ -281,13 +281,15 @@ def refuse_configurable(
 
 def _names_set_alike(given: EveryGraph | None, named: Mapping[str, Any]) -> set[str]:
     """Return the names that these settings set to the same values."""
-    names = given.model_fields_set & named.keys() if given is not None else set()
+    names = type(given).model_fields.keys() & named.keys() if given is not None else set()
     if given is None or not names:
         return set()
     try:
         meant = type(given)(**{name: named[name] for name in names})
     except BadInput:
         return set()
+    # A text that comes back as it was shown sets nothing.
+    names -= meant.model_fields_set - given.model_fields_set
     return {name for name in names if getattr(meant, name) == getattr(given, name)}
 
 
