@@ -20,7 +20,7 @@ POST = "the words of the post"
 # A confidence between the threshold that the case began with and the one that the file holds later.
 JUDGED = {"category": "Rude", "explanation": "because", "confidence": 0.5, "reasoning": "so", "cue": None}
 CUE: dict[str, Any] = {
-    "target_group": "old people", "claim": "a claim", "justification": "a reason", "type": "Metaphor",
+    "target_group": "old people", "claim": "claim-words", "justification": "first-why", "type": "Metaphor",
     "characteristic": "age", "category": "Rude", "clause": "1.5",
 }  # fmt: skip
 FITTED = Threshold(
@@ -84,7 +84,7 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
     spoil: Callable[[Terms], None], tmp_path: Path, scripted_model: ScriptedModel
 ) -> None:
     scripted_model.answer("arcade/judge", JUDGED)
-    scripted_model.answer("arcade/investigation", {"cues": [CUE]})
+    scripted_model.answer("arcade/indictment", {"cues": [{**CUE, "type": "Direct"}]})
     terms = Terms(tmp_path)
     waiting = [
         run("judge", POST, "--review", "--set", "review_rule=all", *terms.options, code=5)["thread"] for _ in range(3)

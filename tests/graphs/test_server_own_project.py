@@ -15,6 +15,7 @@ from tests.graphs.test_server_clients import refusal, together
 from tests.security.dangerous import assert_refused, dangerous
 from tribunal.docket.case_search import CaseFilter, find_cases
 from tribunal.settings.context import settings_of
+from tribunal.settings.graph_settings import SETTINGS
 from tribunal.store.engine import Store
 
 POST = {"text": "Immigrants: the weeds in our garden."}
@@ -65,9 +66,15 @@ async def own_client(own_url: str) -> Any:
         yield made
 
 
+# Without our `http.app` LangGraph's server leaves out what its form doesn't show, so these never reach the graph.
+SERVED_FIELDS = SETTINGS.keys() - {"prompt_texts", "policy_definition"}
+
+
 async def test_its_clients_may_not_set_everything(own_client: Any, folder: Path) -> None:
     fields = settings_of("tribunal").model_fields
-    settings = [(setting, value) for setting, value in dangerous(folder) if next(iter(setting)) in fields]
+    settings = [
+        (setting, value) for setting, value in dangerous(folder) if next(iter(setting)) in SERVED_FIELDS & fields.keys()
+    ]
     asked = [(name, setting, value) for name in PLACES for setting, value in settings]
     answers = await together(refusal(own_client, name, setting) for name, setting, _ in asked)
     for (_, setting, value), said in zip(asked, answers, strict=True):

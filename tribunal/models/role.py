@@ -371,10 +371,7 @@ def _surplus_keys(value: Any, at: str = "") -> Iterator[str]:
 
 
 def strip_thinking(text: str, *, post: str = "") -> str:
-    """Return the answer proper, where a model thinks aloud first; a draft of an answer in its thoughts is none.
-
-    An end of thinking that stands in the `post` itself may be quoted from there, and ends nothing.
-    """
+    """Return the answer proper, where a model thinks aloud first. An end of thinking quoted from `post` ends nothing."""
     proper = _THINKING.sub("", text).strip()
     if not _END_OF_THINKING.search(proper) or _END_OF_THINKING.search(post):
         return proper
