@@ -371,7 +371,7 @@ def _surplus_keys(value: Any, at: str = "") -> Iterator[str]:
 
 
 def strip_thinking(text: str, *, post: str = "") -> str:
-    """Return the answer proper, where a model thinks aloud first. An end of thinking quoted from `post` ends nothing."""
+    """Return the answer proper, where a model thinks aloud first. A mark quoted from `post` ends nothing."""
     proper = _THINKING.sub("", text).strip()
     if not _END_OF_THINKING.search(proper) or _END_OF_THINKING.search(post):
         return proper
