@@ -6,6 +6,7 @@ it in Studio, a checkpoint holds nothing but JSON, and a node reads it back with
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -134,6 +135,17 @@ class Turn(Frozen):
     stance: str | None = Field(default=None, description="of a response: agree or rebut; of an answer: what it is")
     text: str = Field(default="", description="what was said, where it isn't said cue by cue")
     clauses: tuple[str, ...] = _clauses_field("of an equal's answer: the clauses of the policy that decide it")
+
+
+def standing_cues(cues: Iterable[Cue], transcript: Iterable[Turn]) -> list[Cue]:
+    """Return the cues that the prosecution has not withdrawn, by its last argument on each."""
+    stances = {
+        argument.cue_id: argument.stance
+        for turn in transcript
+        for argument in turn.arguments
+        if argument.stance in ("press", "withdraw")
+    }
+    return [cue for cue in cues if stances.get(cue.id) != "withdraw"]
 
 
 class Step(Frozen):

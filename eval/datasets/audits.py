@@ -21,11 +21,10 @@ from tribunal.explanations.quotations import (
     merge_spans,
     quotations_in,
     quoted_spans,
-    withdrawn_cue_ids,
 )
 from tribunal.process.files import read_text
 from tribunal.runner.results import Sample, binary_label, read_lines
-from tribunal.schema import JSON, Cue, Frozen, Record
+from tribunal.schema import JSON, Cue, Frozen, Record, standing_cues
 from tribunal.settings.validation import describe_validation_error
 
 WITHOUT_QUOTES = "without-quotes"
@@ -37,12 +36,6 @@ def record_of_line(line: JSON) -> Record | None:
         return Record.model_validate({name: line[name] for name in Record.model_fields if name in line})
     except ValidationError:
         return None
-
-
-def standing_cues(record: Record) -> list[Cue]:
-    """Return the cues that the prosecution never withdrew."""
-    withdrawn = withdrawn_cue_ids(record)
-    return [cue for cue in record.cues if cue.id not in withdrawn]
 
 
 def spans_quoted(explanation: str, cues: Sequence[Cue], text: str) -> list[Span]:
@@ -62,7 +55,7 @@ def read_without_quotes(dataset: Dataset) -> Iterator[Sample]:
             dataset.skip("has an image")
         elif record is None or not isinstance(text, str):
             dataset.skip("text not kept (eval --keep-text)")
-        elif not (spans := spans_quoted(record.explanation, standing_cues(record), text)):
+        elif not (spans := spans_quoted(record.explanation, standing_cues(record.cues, record.transcript), text)):
             dataset.skip("quotes no words of the post")
         elif not (rest := _without_spans(text, spans)):
             dataset.skip("no words left")

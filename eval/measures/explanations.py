@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.datasets.audits import WITHOUT_QUOTES, spans_quoted, standing_cues
+from tribunal.eval.datasets.audits import WITHOUT_QUOTES, spans_quoted
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import Bools, Ints, RunColumns
 from tribunal.eval.measures.rates import rate_interval
 from tribunal.explanations.quotations import find_spans, quotations_in
 from tribunal.prompts.policy import Policy
-from tribunal.schema import JSON, Cue, Record
+from tribunal.schema import JSON, Cue, Record, standing_cues
 
 CHECKS = ("explicit", "quotes", "faithful", "group", "agrees")
 HOLDS, FAILS, UNCHECKED = 1, 0, -1
@@ -49,7 +49,7 @@ def check_explanation(record: Record, text: str | None, policy: Policy) -> Verdi
         policy: the policy of the run.
     """
     hateful, words = bool(record.hateful), record.explanation
-    cues = standing_cues(record) if hateful else []
+    cues = standing_cues(record.cues, record.transcript) if hateful else []
     conclusion = _stated_side(words, record.category or "", policy)
     quotes = faithful = UNCHECKED
     if text is not None:

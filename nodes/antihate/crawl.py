@@ -21,7 +21,7 @@ from tribunal.errors import ModelError
 from tribunal.models.ask import Answer
 from tribunal.models.budget import LAST_WORD, Budget
 from tribunal.models.saved_calls import gather_calls, save_call, save_result
-from tribunal.models.stops import stops_in_force
+from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
@@ -180,7 +180,7 @@ async def _read_pages(
             errors[url] = page
         else:
             readings[url] = await _cut_page(page, by_url[url], state, kept)
-    in_turn = bool(stops_in_force(state, runtime))
+    in_turn = is_stepped_through(state, runtime)
     for reading in readings.values():  # nothing is awaited in between: the calls begin in the same order each time
         answers = (_ask_about_window(reading, place, state, runtime) for place in range(len(reading.windows)))
         reading.answers = answers if in_turn else list(answers)

@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.saved_calls import save_call
+from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
@@ -80,7 +81,7 @@ async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
 async def _read_meanwhile(state: ResearchState, runtime: Runtime[Context]) -> tuple[JSON, JSON]:
     """Read the pages that have arrived, if none is read and waits for its judgement; return the update, and the log."""
     nothing: JSON = {"calls": [], "warnings": []}
-    if state.get("read_pages") or not state["pending"] or context_of(state).stops:
+    if state.get("read_pages") or not state["pending"] or is_stepped_through(state, runtime):
         return {}, nothing
     if await (await library_of_case(state)).replay_order(state["turn"], [each["url"] for each in state["pending"]]):
         return {}, nothing  # a replay goes the way that the archived run went

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from tribunal.models.ask import Answer
 from tribunal.models.registry import current_registry, models_of_seat
 from tribunal.models.saved_calls import save_call
-from tribunal.models.stops import is_stopped_at, stop_before, stops_in_force
+from tribunal.models.stops import is_stepped_through, is_stopped_at, stop_before
 from tribunal.nodes.agents import agent, asking_node, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.queries import warn_of_unread_pages
@@ -48,7 +48,7 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
         return save_call(f"relevance: {key}", role, state, runtime, ask_researcher)
 
     judged = (judge_hits(query, hits) for query, hits in by_query.items())
-    answers = await gather_answers(judged, in_turn=bool(stops_in_force(state, runtime)))
+    answers = await gather_answers(judged, in_turn=is_stepped_through(state, runtime))
     chosen = [
         [hits[number - 1] for number in answer.value.relevant]
         for hits, answer in zip(by_query.values(), answers, strict=True)

@@ -13,7 +13,7 @@ from tribunal.errors import BadInput, ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.models.saved_calls import gather_calls, save_result
-from tribunal.models.stops import stops_in_force
+from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import ResearchState, post_of
@@ -73,7 +73,7 @@ async def ask_archived(
         return {}
 
     # A node that stops before its next question runs again from its head: then the reply is archived already.
-    await (save_result(runtime, archive_reply) if stops_in_force(state, runtime) else archive_reply())
+    await (save_result(runtime, archive_reply) if is_stepped_through(state, runtime) else archive_reply())
     return given
 
 

@@ -13,7 +13,7 @@ from tribunal.nodes.arcade.cues import CueForm, CuesForm
 from tribunal.nodes.forms import DecisionForm
 from tribunal.nodes.state import CaseState, cues_in, transcript_of
 from tribunal.prompts.policy import Policy
-from tribunal.schema import Cue, Scheme
+from tribunal.schema import Cue, Scheme, standing_cues
 
 
 def find_wrong_kind(policy: Policy, cue: Cue | CueForm) -> str:
@@ -42,15 +42,6 @@ def check_cues(policy: Policy) -> Callable[[CuesForm], None]:
     return check
 
 
-def standing_cues(state: CaseState) -> list[Cue]:
-    """Return the cues of a case that the prosecution hasn't withdrawn."""
-    last: dict[str, str] = {}
-    for turn in transcript_of(state):
-        if turn.seat == "prosecutor":
-            last |= {argument.cue_id: argument.stance for argument in turn.arguments}
-    return [cue for cue in cues_in(state) if last.get(cue.id) != "withdraw"]
-
-
 def cues_for(policy: Policy, scheme: Scheme, category: str, standing: Sequence[Cue]) -> list[Cue] | None:
     """Return the standing cues that bear out a hateful category; None where the category needs none.
 
@@ -70,7 +61,7 @@ def check_decision(policy: Policy, scheme: Scheme, state: CaseState) -> Callable
     """
     if state.get("cues") is None:
         return None
-    standing = standing_cues(state)
+    standing = standing_cues(cues_in(state), transcript_of(state))
 
     def check(decision: DecisionForm) -> None:
         if cues_for(policy, scheme, decision.category, standing) == []:
@@ -84,5 +75,5 @@ def is_contradictory(policy: Policy, scheme: Scheme, category: str, state: CaseS
     """Return whether no cue without a contradiction of its own bears out a hateful category."""
     if state.get("cues") is None:
         return False
-    found: Any = cues_for(policy, scheme, category, standing_cues(state))
+    found: Any = cues_for(policy, scheme, category, standing_cues(cues_in(state), transcript_of(state)))
     return found is not None and all(find_wrong_kind(policy, cue) for cue in found)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.models.saved_calls import save_call
-from tribunal.models.stops import stops_in_force
+from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.contradictions import check_decision, is_contradictory
 from tribunal.nodes.arcade.cues import quote_transcript
@@ -95,7 +95,7 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
         category, words = drawn.value.category, drawn.value.explanation
         return Vote(label=names.index(category), category=category, confidence=drawn.confidence, explanation=words)
 
-    in_turn = bool(stops_in_force(state, runtime))
+    in_turn = is_stepped_through(state, runtime)
     votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category, in_turn=in_turn)
     calls = [call for each in votes.drawn for call in each.log["calls"]]
     calls += [call for fault in votes.faults for call in fault.calls]

@@ -24,7 +24,7 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.budget import DrawBudget
 from tribunal.models.role import Role
 from tribunal.models.saved_calls import save_call
-from tribunal.models.stops import stops_in_force
+from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.agents import agent, asking_node, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.forms import DecisionForm, category_field, cited_clauses, citing_form, mend_decision, text_bounds
@@ -135,7 +135,7 @@ async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
 
         return await budget.pay(number, ask_and_pay)
 
-    in_turn = bool(stops_in_force(state, runtime))
+    in_turn = is_stepped_through(state, runtime)
     result = await poll(context.draws, draw_vote, lambda made: made.category, in_turn=in_turn)
     lost = [fault for fault in result.faults if not isinstance(fault, BudgetSpent)]
     if result.winner is None:

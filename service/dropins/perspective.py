@@ -12,8 +12,8 @@ from pydantic.alias_generators import to_camel
 
 from tribunal.core.text import one_line, parse_json
 from tribunal.errors import Problem
-from tribunal.explanations.quotations import merge_spans, quoted_spans, withdrawn_cue_ids
-from tribunal.schema import JSON, Record
+from tribunal.explanations.quotations import merge_spans, quoted_spans
+from tribunal.schema import JSON, Record, standing_cues
 from tribunal.service.dropins.verdicts import (
     GoogleError,
     PerspectiveBadRequest,
@@ -319,8 +319,7 @@ def spans_of_record(record: Record, text: str) -> list[tuple[int, int]]:
     Returns:
         begin and end (exclusive) in UTF-16 code units, as the Perspective API counts.
     """
-    left_out = withdrawn_cue_ids(record)
-    spans = [span for cue in record.cues if cue.id not in left_out for span in quoted_spans(cue, text)]
+    spans = [span for cue in standing_cues(record.cues, record.transcript) for span in quoted_spans(cue, text)]
     return [(_utf16_place(text, begin), _utf16_place(text, end)) for begin, end in merge_spans(spans)]
 
 

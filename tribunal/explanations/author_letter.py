@@ -25,7 +25,7 @@ from tribunal.explanations.letter_parts import (
     rule_in_language,
 )
 from tribunal.explanations.notices import LEAST_MONTHS, DecisionMapping, add_months
-from tribunal.explanations.quotations import find_spans, merge_spans, quotations_in, quoted_spans, withdrawn_cue_ids
+from tribunal.explanations.quotations import find_spans, merge_spans, quotations_in, quoted_spans
 from tribunal.explanations.view_maker import CaseAtHand, case_details, fields_of_post
 from tribunal.models.ask import ask
 from tribunal.models.image import load_picture, stored_file
@@ -42,7 +42,7 @@ from tribunal.nodes.explaining import (
 )
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import Policy
-from tribunal.schema import JSON, Post, Record
+from tribunal.schema import JSON, Post, Record, standing_cues
 from tribunal.settings.context import Context, context_from
 
 IMAGE_EDGE = 1024  # pixels of the longest side of an image, as it is shown
@@ -254,8 +254,7 @@ def find_grounds(record: Record, text: str | None) -> list[Ground]:
     A cue that the prosecution withdrew is no ground. Where a person changed the model verdict, the cues of their
     category are. Where a system has no cues, its reasons are the ground.
     """
-    gone = withdrawn_cue_ids(record)
-    standing = [cue for cue in record.cues if cue.id not in gone]
+    standing = standing_cues(record.cues, record.transcript)
     # Where a person changed the model verdict, its reasons are theirs, and no longer the model's.
     edited = record.review is not None and record.review.action == "edit"
     changed = edited or any(each.result != "upheld" for each in record.appeals)

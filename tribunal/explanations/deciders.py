@@ -18,10 +18,9 @@ from tribunal.explanations.case_view import (
     PolicyRule,
     RuleCategory,
 )
-from tribunal.explanations.quotations import withdrawn_cue_ids
 from tribunal.models.exam_results import name_of_label
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
-from tribunal.schema import JSON, Record, Review, Scheme
+from tribunal.schema import JSON, Record, Review, Scheme, standing_cues
 from tribunal.settings.contents import remembered_text
 
 DecidedBy = Literal["models", "person", "appeal"]
@@ -249,8 +248,7 @@ def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | Non
     if categories[0].name == category:
         passages = [("Exceptions", policy.exclusions), ("What may excuse a post", policy.excuses)]
     else:
-        gone = withdrawn_cue_ids(record)
-        named = {cue.characteristic for cue in record.cues if cue.id not in gone}
+        named = {cue.characteristic for cue in standing_cues(record.cues, record.transcript)}
         protected = ", ".join(each for each in policy.protected_groups if each in named)
         passages.append(("Protected characteristics that are named", protected))
     rests_on = tuple((title, words) for title, words in passages if words)

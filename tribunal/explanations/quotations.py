@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from tribunal.explanations.case_view import TextSegment
-from tribunal.schema import Cue, Record
+from tribunal.schema import Cue
 
 # Words between marks of quotation of any language; an apostrophe within a word is none.
 _QUOTED = re.compile(
@@ -40,17 +40,6 @@ def quoted_spans(cue: Cue, text: str) -> list[Span]:
     """
     in_claim = set(find_spans(text, [*quotations_in(cue.claim), cue.claim]))
     return merge_spans(in_claim or set(find_spans(text, quotations_in(cue.justification))))
-
-
-def withdrawn_cue_ids(record: Record) -> set[str]:
-    """Return the ids of the cues that the prosecution has withdrawn, by its last word on each."""
-    stances = {
-        argument.cue_id: argument.stance
-        for turn in record.transcript
-        for argument in turn.arguments
-        if argument.stance in ("press", "withdraw")
-    }
-    return {cue_id for cue_id, stance in stances.items() if stance == "withdraw"}
 
 
 def quotations_in(words: str) -> list[str]:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 from tribunal.core.calls import was_rehearsed
 from tribunal.errors import LOCKED_OUT, UNANSWERED, BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
 from tribunal.models.role import Filled, Role
-from tribunal.models.stops import can_stop, stops_in_force
+from tribunal.models.stops import can_stop, is_stepped_through
 from tribunal.models.substance import empty_the_fields
 from tribunal.process.loops import run_in_background
 from tribunal.prompts.policy import policy_of
@@ -120,7 +120,7 @@ def save_call(
     Raises:
         ModelError: as `make`.
     """
-    if not _can_save(runtime) or stops_in_force(state, runtime):  # with a stop in force, `ask` saves the call itself
+    if not _can_save(runtime) or is_stepped_through(state, runtime):  # then `ask` saves the call
         return make()
 
     async def load_form() -> type[BaseModel]:

@@ -58,6 +58,11 @@ def stops_in_force(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[
     return given.stops if given and "stops" in given.model_fields_set else context_of(state, runtime).stops
 
 
+def is_stepped_through(state: Mapping[str, Any], runtime: Runtime[Context]) -> bool:
+    """Return whether some stop is in force: then a node asks one question after the other."""
+    return bool(stops_in_force(state, runtime))
+
+
 def can_stop(runtime: Runtime[Context]) -> bool:
     """Return whether a run can be stopped and gone on with: it has a thread, which only a checkpointer keeps."""
     return runtime.execution_info is not None and runtime.execution_info.thread_id is not None

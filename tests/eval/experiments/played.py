@@ -44,6 +44,8 @@ def _filled(form: Any, whole: Any, name: str, asked: str, hints: dict[str, str],
         return within(whole["$defs"][form["$ref"].rpartition("/")[2]], name)
     if "const" in form:
         return form["const"]
+    if "enum" in form and fine and name in ("characteristic", "category") and "NotHate" not in form["enum"]:
+        return _of_cue(name, form["enum"], fine)
     if "enum" in form:
         return _label(form["enum"], yes, fine)
     if options := form.get("anyOf"):
@@ -64,6 +66,13 @@ def _how_many(form: Any, name: str, asked: str, hints: dict[str, str]) -> int:
         where = next((cue for words, cue in found.items() if asked.startswith(words)), None)
         return int(where is None or hints["cue"] == where)
     return max(least, int(name == "arguments"))
+
+
+def _of_cue(field: str, names: list[Any], fine: int) -> Any:
+    """The category of a cue by the number of the decision, or a group of this category: a court agrees with itself."""
+    groups = ("race", "gender", "sexual orientation", "religion", "disability")
+    wanted = names[min(fine, len(names)) - 1] if field == "category" else groups[min(fine, len(groups)) - 1]
+    return wanted if wanted in names else names[0]
 
 
 def _label(names: list[Any], yes: int, fine: int) -> Any:
