@@ -24,7 +24,7 @@ SERVED = {"glossary", "moderator"}
 
 
 def check(example: str, outcome: str) -> None:
-    """Say that an example ran, or end with what it gave in place of a verdict."""
+    """Print that an example ran, or exit with its outcome if that is no verdict."""
     if outcome != "verdict":
         sys.exit(f"examples: {example}: ended in {outcome}")
     print(f"examples: {example} decides", flush=True)  # noqa: T201

@@ -30,7 +30,7 @@ from tribunal.settings.context import Context
 from tribunal.settings.graph_settings import SETTINGS
 
 PATH = Path(__file__).parents[1] / "tribunal" / "typed_names.pyi"
-# What the graphs give back.
+# The outputs of the graphs.
 OUTPUTS = (
     "CourtOutput", "BaselineOutput", "PredictOutput", "ResearchOutput", "DebateOutput", "Ruling", "PerspectivesOutput",
     "WebOutput", "RoundOutput", "TrackOutput", "ArguedOutput",
@@ -51,7 +51,7 @@ Model: TypeAlias = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
 
 
 def models_in(declared: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that a type holds, with those of their fields."""
+    """Yield the models in a type, and the models of their fields."""
     if isinstance(declared, type) and issubclass(declared, BaseModel) and get_origin(declared) is None:
         for hint in get_type_hints(declared, include_extras=True).values():
             yield from models_in(hint)

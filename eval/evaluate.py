@@ -88,7 +88,7 @@ def evaluate(
     """Run an evaluation, or go on with it, and measure it.
 
     Args:
-        wanted: what is evaluated.
+        wanted: the graph, the data set and the choice of posts.
         out: the run's folder.
         options: how it is carried out.
         budget_from: the folder of another run; each post may cost the tokens that it cost there.
@@ -132,7 +132,7 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
     """Open the data set of a run and choose its posts. Errors as `evaluate`.
 
     Args:
-        wanted: what is evaluated.
+        wanted: the graph, the data set and the choice of posts.
         run: the same, filled in by the protocol.
         graph: refuses the settings that it doesn't use; None: no graph runs.
     """

@@ -31,8 +31,8 @@ def untrusted_input(graph: Any) -> UntrustedGraph:
 class UntrustedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph that treats everything it is given as a client's.
 
-    Every way to run a graph ends in `stream` or `astream`. A step at a time is untrusted, so that a caller who takes
-    the chunks one by one stays trusted between them.
+    Every way to run a graph ends in `stream` or `astream`. Only the work on each chunk is untrusted; the caller's
+    own code between two chunks stays trusted.
     """
 
     def stream(self, *given: Any, **named: Any) -> Iterator[Any]:

@@ -112,9 +112,8 @@ def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[...
 class NodeFunction(Runnable[Any, Any]):
     """A node: an async function that LangGraph runs in `invoke` too, on the background loop of the process.
 
-    It can still be called as the function. LangGraph makes a node of an async function only for `ainvoke`; this class
-    keeps two nodes that LangGraph made of the function, one for each way, so everything that LangGraph injects into a
-    node reaches the function.
+    You can still call it like the function. LangGraph runs an async function only in `ainvoke`, so this class holds two
+    nodes that LangGraph makes of the function: one for `invoke`, one for `ainvoke`. LangGraph injects into both.
     """
 
     def __init__(self, function: Callable[..., Coroutine[Any, Any, Any]], *, asks_a_model: bool = False) -> None:

@@ -136,7 +136,7 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> dict[Path, int]
 
 
 def _log_of_part(log: EvalLog, samples: list[EvalSample], part: int, parts: int) -> EvalLog:
-    """Return the log with these samples. In each of several, the results are those of the whole run."""
+    """Return a copy of the log with these samples. Every part keeps the results of the whole run."""
     if parts == 1:
         return log.model_copy(update={"samples": samples})
     of_part = f"part {part} of {parts}; the results are those of the whole run"

@@ -71,7 +71,7 @@ def prompt_field(prompt: str) -> str:
 def _prompt_fields(graph: str) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
     for name, prompt in _catalogue().editable_prompts(graph).items():
-        said = f"{prompt.says[:1].upper()}{prompt.says[1:]}. A template: keep what stands in braces."
+        said = f"{prompt.says[:1].upper()}{prompt.says[1:]}. A template: keep the parts in braces."
         fields[prompt_field(name)] = {
             "type": "string",
             "title": f"{PROMPT_GROUP}: {name}",
