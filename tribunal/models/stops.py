@@ -147,9 +147,13 @@ def note_call(made: JSON) -> None:
 
 
 def stop_if_unanswered(fault: ModelError) -> None:
-    """Stop the graph before this agent if nobody answered it, in a trial that can wait; else do nothing."""
+    """Stop the graph before this agent if nobody answered its call, in a trial that can wait; otherwise do nothing.
+
+    A fault of a seat without a call is about an earlier node: running this node again would not ask that seat again.
+    """
     calls = _calls.get()
-    if calls is None or calls.given_up or not isinstance(fault, CallFailed):
+    is_of_earlier_node = bool(fault.seat) and not fault.calls
+    if calls is None or calls.given_up or is_of_earlier_node or not isinstance(fault, CallFailed):
         return
     if fault.kind in (*UNANSWERED, *LOCKED_OUT):
         asked = {"seat": fault.seat, "role": fault.role, "model": fault.model}
