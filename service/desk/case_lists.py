@@ -18,10 +18,12 @@ from tribunal.docket import waiting_cases as notes
 from tribunal.docket.case_search import CaseFilter
 from tribunal.docket.waiting_cases import names_of_person
 from tribunal.errors import BadInput, Problem
+from tribunal.explanations.case_drawing import mark_cues
 from tribunal.explanations.deciders import find_models_outcome
+from tribunal.explanations.quotations import cut_segments
 from tribunal.nodes.forms import clause_list
 from tribunal.prompts.policy import Policy, translate_policy
-from tribunal.schema import JSON, Frozen, Scheme
+from tribunal.schema import JSON, Cue, Frozen, Scheme
 from tribunal.service.desk.pages import parse_days
 from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit
 from tribunal.service.replica import case_queries
@@ -68,6 +70,9 @@ async def show_queue(visit: AnyVisit) -> Response:
     page = min(pages, max(1, int(given) if given.isdecimal() else 1))
     rows = await case_queries.list_queue(store, wanted, visit.person, page, blind=blind)
     copies = await visit.replica.near_copies.count([row["id"] for row in rows])
+    for row in rows:
+        cues = [] if blind else [Cue.model_validate(each) for each in row["cues"] or ()]
+        row["segments"] = cut_segments(row["text"] or "", mark_cues((), cues, row["text"] or ""))
     return visit.page(
         "queue.html.jinja", title="Queue", here="/queue", wanted=wanted, there=there, rows=rows, page=page,
         pages=pages, copies=copies, most_together=MOST_TOGETHER, providers=await visit.replica.outages.show(),
@@ -248,8 +253,6 @@ def read_decision(visit: DeskVisit, action: str) -> JSON:
         return {"action": action, "note": note, "clauses": clauses}
     if not category:
         raise Problem("bad_input", "category: choose a category")
-    if not note:
-        raise Problem("bad_input", "note: say why, or choose a reason; it becomes the explanation")
     return {"action": action, "note": note, "category": category, "clauses": clauses}
 
 
@@ -273,6 +276,8 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
         await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
     elif action != "ask" and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
+    if decision.get("category") == model_category(before):
+        action = "accept"
     done: JSON = {"said": action, "about": case_id, "category_now": decision.get("category", "")}
     if blind:
         done |= {"said": "blind", "court": model_category(before) or ""}
@@ -315,13 +320,13 @@ async def decides_blind(visit: DeskVisit, case_id: str) -> bool:
 async def _decide_one(
     visit: DeskVisit, row: JSON, decision: JSON, question: str | None, together: Sequence[str], *, blind: bool
 ) -> OpenCase:
-    """Decide a case. Blind, whoever chooses the model's category has accepted its verdict."""
+    """Decide a case. Whoever chooses the model's category has accepted its verdict."""
     court = model_category(row)
     noted: JSON = {"together": list(together)} if together else {}
     if blind:
         noted |= {"blind": True, "court": court}
-        if decision["action"] == "change" and decision["category"] == court:
-            decision = {"action": "accept", "note": decision["note"], "clauses": decision["clauses"]}
+    if decision["action"] == "change" and decision["category"] == court:
+        decision = {"action": "accept", "note": decision["note"], "clauses": decision["clauses"]}
     return await visit.replica.reviews.decide(
         row["id"], visit.person, decision, question, visit.who, leads=visit.leads,
         undo_seconds=visit.replica.options.desk_undo, noted=noted,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
 from tribunal.core.calls import DEMO_NOTICE, REHEARSED
-from tribunal.core.text import wellformed
+from tribunal.core.text import one_line, wellformed
 from tribunal.core.times import format_date
 from tribunal.docket import waiting_cases as notes
 from tribunal.docket.decision_effects import count_earlier_decisions
@@ -44,6 +44,7 @@ _EDGE = 1600  # pixels of an image's longest side
 _OF_AN_IMAGE = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
 _PRACTICE_NOTICE = "Practice rules, no real model: don't rely on them."
 _MOST_ACTIVITY = 500  # entries
+_TITLE_CHARACTERS = 60
 # What the audit log's kinds are called on the page.
 _ACTIONS = {
     "case.decided": "finished it",
@@ -212,18 +213,29 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
     names = _find_category_names(row["question"] and row["question"]["form"])
     categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
     return visit.page(
-        "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
-        query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view, blind=blind,
+        "case.html.jinja", result=result, title=_page_title(row, view, blurs=visit.blurs_texts),
+        again=bool(result.typed), query=query_string(filters_from_query(visit)), row=row, case_status=status,
+        rule=rule, view=view, blind=blind,
         post_drawn=view and draw_fragment(view, part="post"),
         trial_drawn=view and not blind and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
         clauses=policy.clauses if policy else (), cited=() if blind else verdict.get("clauses") or (),
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
+        model_category=verdict.get("category") or "", confidence=verdict.get("confidence"),
+        image_unseen=bool(view and view.post.image and record and record.shown and "image" not in record.shown),
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)
         and (visit.leads or row["escalated"] is None),
         notes=written, activity=[] if blind else activity,
     )  # fmt: skip
+
+
+def _page_title(row: JSON, view: CaseView | None, *, blurs: bool) -> str:
+    """Return the first words of a post; its id where it has none, or where this person blurs texts."""
+    words = one_line(view.post.text) if view and not blurs else ""
+    if len(words) > _TITLE_CHARACTERS:
+        words = words[:_TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
+    return words or f"Post {row['post_id'] or row['id']}"
 
 
 def view_for_moderators(record: Record, **at_hand: Any) -> CaseView:

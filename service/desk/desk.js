@@ -17,32 +17,31 @@
     next.focus();
   };
 
-  // A number chooses a category and the first of its reasons; Enter then presses the button that has the focus.
-  const category = document.querySelector("select#category");
+  // A number chooses a category; Enter then presses “Decide”, which has the focus.
+  const categories = [...document.querySelectorAll("input[type=radio][name=category]")];
   const reason = document.querySelector("select#canned");
-  const note = document.getElementById("note");
-  const fill = (words) => {
-    if (note.value !== "" && note.value !== note.dataset.canned) return; // their own words stay
-    note.value = note.dataset.canned = words;
-  };
-  const choose = (number) => {
-    if (!reason || !shown(category) || number >= category.options.length) return false;
-    category.selectedIndex = number;
-    category.dispatchEvent(new Event("change"));
-    const accept = document.querySelector("button[value=accept]");
-    const button = accept && accept.dataset.category === category.value ? accept : document.querySelector("button[value=change]");
+  const choose = (radio) => {
+    if (!radio || !shown(radio)) return false;
+    radio.checked = true;
+    radio.dispatchEvent(new Event("change"));
+    const button = document.querySelector("button[value=change]");
     button.focus();
     button.scrollIntoView({ block: "nearest" });
     return true;
   };
+  // Only the reasons of the chosen category are listed.
   if (reason) {
-    note.addEventListener("focus", () => { if (note.value === note.dataset.canned) note.select(); });
-    category.addEventListener("change", () => {
-      const group = [...reason.querySelectorAll("optgroup")].find((each) => each.label === category.value);
-      reason.value = group ? group.firstElementChild.value : "";
-      fill(reason.value);
-    });
-    reason.addEventListener("change", () => fill(reason.value));
+    const [none, ...groups] = reason.children;
+    const listReasons = () => {
+      const chosen = categories.find((each) => each.checked);
+      const picked = reason.value;
+      reason.replaceChildren(none, ...groups.filter((each) => chosen && each.label === chosen.value));
+      reason.value = picked;
+      if (reason.selectedIndex < 0) reason.value = "";
+      reason.disabled = reason.length < 2;
+    };
+    for (const each of categories) each.addEventListener("change", listReasons);
+    listReasons();
   }
 
   // How many similar posts are ticked.
@@ -64,7 +63,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.key === "Escape" && typing(document.activeElement)) { document.activeElement.blur(); return; }
     if (off() || typing(document.activeElement)) return;
-    if (/^[1-9]$/.test(event.key)) { if (choose(Number(event.key))) event.preventDefault(); return; }
+    if (/^[1-9]$/.test(event.key)) { if (choose(categories[event.key - 1])) event.preventDefault(); return; }
     if (event.key === "j" || event.key === "k") { event.preventDefault(); move(event.key === "j" ? 1 : -1); return; }
     if (event.key.length !== 1) return;
     if (event.key === "b" && document.documentElement.classList.contains("blurred")) { showTexts(); return; }
@@ -80,12 +79,18 @@
       cover.click();
       return;
     }
-    const found = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === event.key && shown(each));
+    if (event.key === "c" && categories.length) { (categories.find((each) => each.checked) || categories[0]).focus(); event.preventDefault(); return; }
+    const found = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === event.key && (shown(each) || each.closest("details")));
     if (!found) return;
     event.preventDefault();
+    if (found.type === "radio") { choose(found); return; }
     if (found.tagName === "A") found.click();
     else if (found.type === "checkbox") { found.focus(); found.click(); }
-    else found.focus();
+    else {
+      const folded = found.closest("details");
+      if (folded) folded.open = true;
+      found.focus();
+    }
     found.scrollIntoView({ block: "nearest" });
   });
 
@@ -134,7 +139,7 @@
   addEventListener("pageshow", () => { sent = false; });
   addEventListener("beforeunload", (event) => {
     if (sent) return;
-    const typed = [...document.querySelectorAll("form[data-keep] textarea")].some((each) => each.value !== each.defaultValue && each.value !== each.dataset.canned);
+    const typed = [...document.querySelectorAll("form[data-keep] textarea")].some((each) => each.value !== each.defaultValue);
     if (typed) event.preventDefault();
   });
 })();

@@ -7,6 +7,7 @@ page runs one script and has one stylesheet, both our own files; it loads nothin
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -102,9 +103,15 @@ def _template_environment() -> Environment:
     environment = make_template_environment(
         lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), visible_value
     )
+    environment.filters["readable"] = _readable_name
     environment.filters |= {"when": format_time, "duration": format_duration, "reason": read_reason}
     environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": _asset_name}
     return environment
+
+
+def _readable_name(name: str) -> str:
+    """Return the name of a category in words: OtherHate is Other hate."""
+    return re.sub(r"(?<=[a-z])[A-Z](?=[a-z])", lambda match: f" {match[0].lower()}", name)
 
 
 def parse_days(given: Mapping[str, str]) -> dict[str, float]:

@@ -178,7 +178,8 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int,
 
     Cases of the same text are one line, that of the first that is free, unless their `cluster` is asked for: `copies`
     is how many they are. Those to which the models gave different verdicts are lines of their own, but not to whoever
-    is `blind`. `court` is the category that the agents came to.
+    is `blind`. `court` is the category that the agents came to; `text` and `cues` are the
+    beginning of the post and its cues.
     """
     now = database_now()
     line = _line_of(filters, blind=blind)
@@ -195,7 +196,9 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int,
     columns = [cases.c[name] for name in _QUEUE_COLUMNS if name != "confidence"]
     # Before the column was filled while a case waits, the record alone had it.
     recorded = cases.c.record["review", "court", "confidence"].as_float()
-    shown = select(*columns, func.coalesce(cases.c.confidence, recorded).label("confidence"))
+    excerpt = func.substr(post_text(store), 1, _EXCERPT).label("text")
+    confidence = func.coalesce(cases.c.confidence, recorded).label("confidence")
+    shown = select(*columns, confidence, excerpt, cases.c.record["cues"].label("cues"))
     shown = shown.where(cases.c.id.in_(ids))
     rows = {row["id"]: row for row in await store.fetch_rows(shown)}
     for row in rows.values():

@@ -113,20 +113,20 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await press(first, "2", "Enter")
         await is_at(first, "Queue")
         await press(first, "u", "Enter")
-        await is_at(first, "Post song")
+        await is_at(first, SONG)
         quoted, *copies = [
             await waiting_case(text, post_id)
             for text, post_id in ((QUOTED, "quoted"), (COPIED, "copy-1"), (COPIED.upper(), "copy-2"))
         ]
         await press(first, "5", "Enter")
-        await is_at(first, "Post quoted")
+        await is_at(first, QUOTED)
         await says(first, f"Accepted the model's verdict on {song}")
 
         # Escalated with a note; then two near-copies are decided together.
         await press(first, "w")
         await first.keyboard.type("Who shouted?")
         await press(first, "Escape", "e", "Enter")
-        await is_at(first, "Post copy-1")
+        await is_at(first, "They should all stay at home on Sundays, every single one…")
         await says(first, "1 similar post: tick those that get the same decision (1 ticked)")
         await press(first, "1", "Enter")
         await is_at(first, "Queue")
@@ -139,6 +139,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await lead.goto(f"/desk/cases/{quoted}")
         await says(lead, "Who shouted?")
         await submit(lead, "Claim", "claim")
+        await lead.get_by_text("Escalate, skip, ask").click()
         await submit(lead, "Ask and run again", "ask", **{"Question for the model": "Is it a quotation?"})
         await release(store, quoted)
         await decided(client, quoted)

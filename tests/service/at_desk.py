@@ -40,7 +40,10 @@ class Page:
 
     def value(self, name: str) -> str:
         """What a field holds."""
-        [field] = self.tree.xpath(f"//*[@name='{name}' and not(@type='hidden')]")
+        fields = self.tree.xpath(f"//*[@name='{name}' and not(@type='hidden') and (not(@type='radio') or @checked)]")
+        if not fields:
+            return ""
+        [field] = fields
         return str(field.value or "").removeprefix("\n")  # as HTML has it at the begin of a textarea
 
     def buttons(self) -> list[str]:

@@ -40,7 +40,7 @@ async def test_no_page_tells_the_verdict_before_one_decides(database: str) -> No
             await kim.send("claim", at="/cases/")
             await kim.get(f"/desk/cases/{case_id}")
             seen.append(bare(kim, case_id, text))
-            assert kim.page.buttons() == ["claim", "release", "change", "escalate", "note", "ask", "skip"]
+            assert kim.page.buttons() == ["change", "escalate", "skip", "note", "claim", "release", "ask"]
         assert seen[0] == seen[1], "two posts of opposite verdicts look the same"
 
 
@@ -65,7 +65,7 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         assert asked["cases"] == 2, "a question to the model decides nothing"
         await kim.get(f"/desk/cases/{fine}")
         undone = await kim.send(at="/undo")
-        assert "Accept: NotHate" in undone.words, "whoever has undone a decision has seen the verdict"
+        assert "Not hate (model)" in undone.words, "whoever has undone a decision has seen the verdict"
         figures = await get_json(client, "/v1/figures", "desk")
         assert (figures["blind"]["pairs"], figures["undone"], figures["all"]["cases"]) == (1, 1, 1)
 

@@ -53,7 +53,7 @@ async def test_copies_are_decided_together_and_undone_together(database: str) ->
         assert ticked(kim) == {same: True, near: False}, "what differs in a word is offered, and not ticked"
         marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
         assert marked == ["not"]
-        done = await kim.send("change", at="/cases/", category="NotHate", note="It speaks of tourists.")
+        done = await kim.send("change", at="/cases/", category="Racist", note="It speaks of tourists.")
         assert "Changed" in done.said
         assert "1 more decided with it." in done.said
         assert [await state_of(client, each) for each in (first, same, near, other)] == [
@@ -105,7 +105,7 @@ async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
         first, second, _ = await queued(client, TEXT, TEXT.upper(), NEGATED)
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         lee = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
-        lines = "//a[@data-row]"
+        lines = "//*[contains(@class, 'post-id')]"
         page = await kim.get("/desk/queue")
         assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-2"], "what a word differs in stands apart"
         assert "2 with the same text" in page.words

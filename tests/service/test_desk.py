@@ -42,25 +42,24 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
         assert (await kim.sign_in(named="kim")).heading == "Queue"
         await lee.sign_in(named="lee")
         await kim.send(at="/next")
-        assert (kim.case, kim.page.heading) == (first["id"], "Post p-1")
+        assert (kim.case, kim.page.heading) == (first["id"], "one: a post")
         seen = await lee.get(f"/desk/cases/{first['id']}")
         assert "kim (operator) is reviewing this" in seen.words
         assert seen.buttons() == ["note"]
         refused = await lee.send("accept", note="mine, too")
         assert (refused.status, refused.value("note")) == (409, "mine, too")
         done = await kim.send("accept", note="as I see it")
-        assert (kim.case, done.heading) == (second["id"], "Post p-2")
+        assert (kim.case, done.heading) == (second["id"], "two: a post")
         record = await get_json(client, f"/v1/cases/{first['id']}", "record")
         assert (record["outcome"], record["review"]["reviewer"], record["review"]["note"]) == (
             "verdict", "kim (operator)", "as I see it",
         )  # fmt: skip
-        empty = await kim.send("change", category="NotHate")
-        assert (empty.status, empty.wrong[:13]) == (400, "Note: say why")
-        assert empty.value("category") == "NotHate"
-        done = await kim.send("change", category="NotHate", note="a quotation")
+        empty = await kim.send("change")
+        assert (empty.status, "category" in empty.wrong) == (400, True)
+        done = await kim.send("change", category="Racist", note="a quotation")
         assert done.heading == "Queue"
         record = await get_json(client, f"/v1/cases/{second['id']}", "record")
-        assert (record["category"], record["explanation"]) == ("NotHate", "a quotation")
+        assert (record["category"], record["explanation"]) == ("Racist", "a quotation")
     assert await told(database, second["id"]) == [
         "case.taken_in", "case.pending", "case.claimed kim (operator)", "case.answered kim (operator)",
         "case.decided kim (operator)",
@@ -79,9 +78,9 @@ async def test_a_reason_of_the_policy_stands_for_an_empty_note_in_the_author_s_l
         assert [(each.text, each.get("value")) for each in group] == list(zip(told.reasons, theirs, strict=True))
         [racist] = page.tree.xpath("//select[@id='canned']/optgroup[@label='Racist']/option")
         assert (racist.text[:12], racist.get("value")[:12]) == ("An attack on", "Ein Angriff "), "its clause"
-        await kim.send("change", category="NotHate", canned=theirs[1])
+        await kim.send("change", category="Racist", canned=racist.get("value"))
         record = await get_json(client, f"/v1/cases/{case['id']}", "record")
-        assert (record["category"], record["explanation"]) == ("NotHate", theirs[1])
+        assert (record["category"], record["explanation"]) == ("Racist", racist.get("value"))
 
 
 async def test_ask_skip_and_note(database: str) -> None:
@@ -143,7 +142,7 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
 
         async def order(query: str = "") -> list[str]:
             page = await kim.get(f"/desk/queue{query}")
-            return [each.text_content() for each in page.tree.xpath("//a[@data-row]")]
+            return [each.text_content() for each in page.tree.xpath("//*[contains(@class, 'post-id')]")]
 
         assert await order() == ["p-1", "p-2", "p-0"]
         assert "3 cases to review: 3 unassigned" in kim.page.words
@@ -157,10 +156,10 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         async with store.transaction() as connection:  # as the release before left a case that waits
             await connection.execute(update(cases).where(cases.c.post_id == "p-0").values(confidence=None))
         assert await order("?sort=newest") == ["p-0", "p-2", "p-1"]
-        assert "90 %" in kim.page.words, "its record has what its column lacks"
+        assert "0.90" in kim.page.words, "its record has what its column lacks"
         await kim.get("/desk/queue?language=ko")
         await kim.send(at="/next")
-        assert kim.page.heading == "Post p-2"
+        assert kim.page.heading == "post 2"
         assert await order("?held=free") == ["p-1", "p-2", "p-0"]
 
 
@@ -197,11 +196,11 @@ async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
             await post(client, "Immigrants: the weeds in our garden." + " Really." * number, post_id=f"p-{number}")
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
-        assert (await kim.send("accept")).heading == "Post p-1"
+        assert (await kim.send("accept")).heading.endswith("garden. Really.")
         assert (await kim.send("accept")).heading == "Time for a break"
         assert "2 hard cases in a row" in kim.page.words
         assert (await get_json(client, "/v1/cases?outcome=pending", "cases"))[0]["claim"] is None
-        assert (await kim.send(at="/break")).heading == "Post p-2"
+        assert (await kim.send(at="/break")).heading.endswith("Really. Really.")
         assert (await kim.send("accept")).heading == "Queue"
 
 
@@ -236,10 +235,10 @@ async def test_twenty_reviewers_at_two_replicas(database: str) -> None:
 
         async def works(number: int, person: Somebody) -> None:
             await person.send(at="/next")
-            while person.page.heading.startswith("Post "):
+            while person.page.heading.startswith("post "):
                 case, before = person.case, person.page
                 assert f"r{number} (operator)" in before.words
-                await person.send("change", category="NotHate", note=f"r{number} decided")
+                await person.send("change", category="Racist", note=f"r{number} decided")
                 assert not person.page.wrong, person.page.wrong
                 did.append((case, f"r{number} decided"))
 
@@ -272,7 +271,7 @@ async def test_two_press_the_same_button_at_once(database: str) -> None:
         [number] = has_it
         assert all(f"R{number} (operator) is reviewing this" in page.wrong for page in claims if page.status == 409)
         words = [f"r{at}" for at in range(len(people))]
-        changes = (each.send("change", category="NotHate", note=note) for each, note in zip(people, words, strict=True))
+        changes = (each.send("change", category="Racist", note=note) for each, note in zip(people, words, strict=True))
         sent = await asyncio.gather(*changes)
         assert [at for at, page in enumerate(sent) if not page.wrong] == [number]
         assert all(page.value("note") == words[at] for at, page in enumerate(sent) if at != number)

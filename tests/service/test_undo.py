@@ -33,8 +33,8 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         kim = await signed_in(one.app)  # type: ignore[attr-defined]
         lee = await signed_in(other.app, named="lee")  # type: ignore[attr-defined]
         await kim.send(at="/next")
-        done = await kim.send("change", at="/cases/", category="NotHate", note="a misclick")
-        assert (done.said, "Undo" in done.words) == (f"Changed {case['id']} to NotHate.", True)
+        done = await kim.send("change", at="/cases/", category="Racist", note="a misclick")
+        assert (done.said, "Undo" in done.words) == (f"Changed {case['id']} to Racist.", True)
         held = await case_at(other, case["id"])
         assert (held["status"], held["record"]["outcome"]) == ("queued", "pending")
         await lee.get(f"/desk/cases/{case['id']}")
@@ -60,7 +60,7 @@ async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database
         case = await post(client, "one: a post", post_id="p-1")
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
-        await kim.send("change", at="/cases/", category="NotHate", note="a quotation")
+        await kim.send("change", at="/cases/", category="Racist", note="a quotation")
         at = (await case_at(client, case["id"]))["held_until"] - KEPT["desk_undo"]
     async with serving(database, **KEPT) as client, opened(database) as store:
         assert (await case_at(client, case["id"]))["status"] == "queued"
@@ -72,7 +72,7 @@ async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database
         assert "was decided by kim (operator) at the desk, takes effect at" in told.output
         await release(store, case["id"])
         record = await decided(client, case["id"])
-        assert (record["category"], record["explanation"]) == ("NotHate", "a quotation")
+        assert (record["category"], record["explanation"]) == ("Racist", "a quotation")
         assert abs(datetime.fromisoformat(record["review"]["at"]).timestamp() - at) < 2, "when it was decided"
         late = await kim.send(at="/undo")
         assert (late.status, "too late to undo" in late.words) == (409, True)

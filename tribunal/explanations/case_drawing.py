@@ -29,7 +29,7 @@ from tribunal.explanations.case_view import (
     ViewedPost,
     ViewedTrial,
 )
-from tribunal.explanations.quotations import MarkedCue, quoted_spans
+from tribunal.explanations.quotations import MarkedCue, find_spans, quotations_in, quoted_spans
 from tribunal.schema import Argument, Cue, Turn
 from tribunal.settings.names import VIEWS
 
@@ -325,12 +325,12 @@ def _cue_table(
 
 
 def _judge_remark(each: MarkedCue, reasons: str) -> StepRemark:
-    """Return whether the reasons name a cue. They aren't given cue by cue, so nothing more is taken from them."""
+    """Return whether the reasons name a cue: by its id, its group or the words that it quotes; else nothing."""
     if each.by_gate:
         return StepRemark(chip="not charged")
-    if re.search(rf"(?<!\w){re.escape(each.cue.id)}(?!\w)", reasons):
-        return StepRemark(chip="named in the reasons", kind="named")
-    return StepRemark(chip="not named in the reasons")
+    names = [each.cue.id, each.cue.attacked_group, *quotations_in(each.cue.claim)]
+    named = next(find_spans(reasons, names), None)
+    return StepRemark(chip="named in the reasons", kind="named") if named else StepRemark()
 
 
 def _speaker_table(turns: Sequence[Turn]) -> StepTable:
