@@ -31,7 +31,7 @@ WORDS = re.compile(
     r"\b(?:those|lies?|stands?|alone|whom|whoever|whatever|or else|borne|come by|takes? turns|told|held|heard)\b",
     re.IGNORECASE,
 )
-LOCALS = frozenset("found held said told given here own whole one".split())
+LOCALS = frozenset(["found", "held", "said", "told", "given", "here", "own", "whole", "one"])
 SHORT_FUNCTION = 60  # lines
 
 
