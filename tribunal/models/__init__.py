@@ -1,1 +1,1 @@
-"""Chat and embedding models: the one door to them."""
+"""Chat and embedding models. All code of the project that calls a model goes through this package."""

@@ -1,4 +1,4 @@
-"""The one way to ask a model: `ask`.
+"""Ask a model: every call of the project is made by `ask`.
 
 A role is data: a prompt file, a form to answer in, a temperature, a seat. Everything else about a call is in this
 folder, once: which model sits in the seat, structured output and its ladder, refusals, retries, keys, budgets, the
@@ -74,7 +74,7 @@ async def ask(
     """Ask the model in the role's seat about the post of this case.
 
     Args:
-        role: what is asked.
+        role: the role, which has the prompt and the form of the answer.
         state: the case; `post` and `calls` are read.
         runtime: its context decides on models, policy, budget, where the case has none of its own (`context_of`).
         check: raises ValueError where an answer of the right form is still wrong; the model is then asked again. An
@@ -82,7 +82,7 @@ async def ask(
         mend: puts right what can be put right without a guess, before the check: is given the form and a list to add
             warnings to, and returns the form to use. Raises ValueError as `check` does.
         draw: which of several draws of the same call this is.
-        shared: what every seat of the case is shown beside the post; it stands before the role's own words, so that
+        shared: material that every seat of the case is shown beside the post; it precedes the role's own words, so that
             providers' prompt caches serve it to the next seat.
         material: what the role's prompt is filled with beside the post, each text by the functions of
             `tribunal.prompts.marks`: ours, or between marks.
@@ -92,7 +92,7 @@ async def ask(
         Refused: every model of the seat declined, or failed after the first had declined.
         BudgetSpent: the post's budget leaves nothing for this seat.
         CallFailed: a technical failure of every model of the seat.
-        BadModelOutput: the same, because of what was answered.
+        BadModelOutput: the same, because the answer can't be read.
     """
     context, registry = context_of(state, runtime), await current_registry()
     own_fields = context.extra_body
@@ -198,7 +198,7 @@ async def _ask_models_in_turn(
         models: the calls, one a model.
         registry: the models of the process.
         runtime: that of the run.
-        warnings: those so far; the calls add theirs.
+        warnings: the warnings so far; the calls add theirs.
 
     Raises:
         ModelError: that of the first model, if none answered.
@@ -257,7 +257,7 @@ async def _describe_question(call: ModelCall, registry: ModelRegistry) -> JSON:
 
 
 async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
-    """Leave out what the model is known not to take, and load the image."""
+    """Leave out parts that the model is known to refuse, and load the image."""
     provider, image = call.provider, call.question.post.image
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
     learnt = registry.lessons_of(call.model, provider)
@@ -302,7 +302,7 @@ def forms_by_profile(forms: tuple[ResponseFormat, ...], profile: Mapping[str, An
 
 
 async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
-    """Return what one model answers in the form asked for, or what it answered before to the same call.
+    """Return one model's answer in the requested form, or the cached answer to the same call.
 
     Raises:
         Refused, CallFailed, BadModelOutput: as `ask`.

@@ -1,4 +1,4 @@
-"""What a case, a run or a key may spend: calls and tokens, reserved before a call and settled after it."""
+"""Budgets of a case, a run or a key: calls and tokens, reserved before a call and settled after it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ NO_LIMITS = Limits()
 
 @dataclass
 class PaidRequest:
-    """A request that was paid for from an allowance: the most that it can cost until it is over, then what it cost."""
+    """A request paid from an allowance. While it runs, it counts with its highest possible cost."""
 
     model: str
     cost: Spending
@@ -122,7 +122,7 @@ class Allowance:
 
     @property
     def total_spent(self) -> Spending:
-        """Return what was spent. A request under way counts as the most that it can cost."""
+        """Return the sum of all costs. A running request counts with its highest possible cost."""
         spent = self._spent
         for request in self._under_way.values():
             spent = spent.add(request.cost)
@@ -163,17 +163,17 @@ class Allowance:
         return request
 
     def note_tokens(self, request: PaidRequest, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> None:
-        """Note what a request took, as the provider says it."""
+        """Record the tokens of a request as the provider reports them."""
         money = self._cost(request.model, prompt_tokens, cached_tokens, answer_tokens) or 0.0
         request.cost = Spending(calls=1, tokens=prompt_tokens + answer_tokens, money=money)
 
     def end(self, request: PaidRequest) -> None:
-        """Count a request that is over, and give back what it didn't take."""
+        """Count a finished request, and release the unused part of its reservation."""
         if self._under_way.pop(id(request), None) is not None:
             self._spent = self._spent.add(request.cost)
 
     def close(self) -> Spending:
-        """Let nothing more be sent, and return what was spent."""
+        """Refuse all further requests, and return the sum of all costs."""
         spent = self.total_spent
         self._closed = True
         return spent
@@ -272,20 +272,20 @@ class Budget:
 
 
 def reserve_requests(state: Mapping[str, Any], requests: int) -> JSON:
-    """Return the state of a case as it is sent to those who leave so many requests to others."""
+    """Return the state of a case for nodes that must leave this number of requests to later nodes."""
     return {**state, "reserved": requests}
 
 
 def renew_budget(state: Mapping[str, Any]) -> JSON:
-    """Return an update that gives one more trial a budget of its own: what was paid so far no longer counts."""
+    """Return an update that gives a second trial its own budget: earlier costs no longer count."""
     return {"budget_spent": False, "budget_from": len(state.get("calls", []))}
 
 
 class DrawBudget:
     """A budget from which equal draws are paid that are made at the same time.
 
-    A draw costs what the dearest one so far has cost, as far as anybody can know. Where there is a limit the first draw
-    is therefore made alone, and always. `calls` are all that were paid for, in the order in which they were.
+    A draw is expected to cost as much as the most expensive draw so far. With a limit, the first draw is
+    therefore always made before the others. `calls` are all paid calls, in order.
     """
 
     def __init__(self, context: Context) -> None:
@@ -302,7 +302,7 @@ class DrawBudget:
 
         Args:
             number: which draw it is; 0 is made at once, and the others wait for it where there is a limit.
-            draw: gives what was drawn, and its calls; a `ModelError` carries them itself.
+            draw: makes a draw, and returns its result and its calls; a `ModelError` carries its own calls.
 
         Raises:
             BudgetSpent: it would cost more than is left.

@@ -38,12 +38,12 @@ class Completion(NamedTuple):
     """A model's answer to one request, without keys.
 
     Attributes:
-        text: its words, without what it thought first.
+        text: the answer's words, without reasoning that came before them.
         finish: why it stopped, as the provider says it; empty where it isn't said.
         refusal: how it declined in a field of its own.
         blocked: why the prompt was blocked, as Gemini says it.
-        model: what the provider calls the model.
-        fingerprint: what its server calls its weights and configuration (`system_fingerprint`).
+        model: the provider's name for the model.
+        fingerprint: the server's name for its weights and configuration (`system_fingerprint`).
         usage: how many tokens it took, as far as that was said.
         is_estimated: whether some of them were counted here.
     """
@@ -59,7 +59,7 @@ class Completion(NamedTuple):
 
     @classmethod
     def from_message(cls, message: AIMessage, keys: Iterable[str] = ()) -> Completion:
-        """Return what a message of LangChain's holds, without these keys."""
+        """Return the content of a LangChain message, without these keys."""
         meta = message.response_metadata
         feedback = meta.get("prompt_feedback")
         finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")

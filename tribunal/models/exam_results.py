@@ -1,4 +1,4 @@
-"""What is known of a model: its exam, and the name that its server gives."""
+"""Stored facts about a model: the result of its exam, and the name that its server reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RELEASE = r"(?:[:@-](?:latest|\d{3,}[\d-]*))?"
 
 @lru_cache(maxsize=256)
 def is_same_model(asked: str, served: str) -> bool:
-    """Return whether a served model is the one asked for, by its name; its folder, tag and release are no difference.
+    """Return whether a served model is the requested model, by its name; folder, tag and release don't count.
 
     Letter case and the ending of a model's file are none either.
     """
@@ -32,7 +32,7 @@ def is_same_model(asked: str, served: str) -> bool:
 
 
 def label_served(name: str | None, fingerprint: str | None) -> str | None:
-    """Return what a server called its model, and in brackets its `system_fingerprint`; None where it said neither."""
+    """Return a server's name for its model, with its `system_fingerprint` in brackets; None if it reports neither."""
     return f"{name or 'unnamed'} ({fingerprint})" if fingerprint else name
 
 
@@ -62,7 +62,7 @@ CRITERION = f"at least {LEAST_RIGHT} of {POSTS} in each: tells hate apart, quote
 
 
 class ExamResult(Frozen):
-    """Hold what a model's exam came to."""
+    """The result of a model's exam."""
 
     model: str = Field(description="provider and model")
     address: str = Field(description="where it was asked; empty: the provider's own place")
@@ -86,7 +86,7 @@ class ExamResult(Frozen):
 
     @property
     def warning(self) -> str:
-        """Return the warning that stands at the verdicts of a model that failed."""
+        """Return the warning that is shown with the verdicts of a model that failed."""
         return (
             f"{UNFIT_MODEL}{self.model} failed the exam of {format_date(self.at)} ({self.in_words}): its verdicts and "
             "reasons may mean nothing; use another model, or pass tribunal doctor --try"
@@ -113,7 +113,7 @@ def read_exam_results(folder: Path) -> dict[ExamKey, ExamResult]:
 
 
 def keep_exam_results(folder: Path, results: Iterable[ExamResult]) -> None:
-    """Keep results in place of earlier ones of the same models.
+    """Store results in place of earlier results of the same models.
 
     Raises:
         BadInput: the data folder can't be written.

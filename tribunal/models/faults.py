@@ -30,8 +30,8 @@ class Fault:
     """The fault of one request.
 
     Attributes:
-        kind: what it means.
-        message: what a person is told of it.
+        kind: the kind of the error.
+        message: the text that a person is shown.
         status: the HTTP status, of the response or by the error's own code; None where there is none.
         wait: how long the server asks to wait, and where it says so.
         details: all that was said, for looking through.
@@ -88,7 +88,7 @@ _STATUS_OF_CODE = {
 
 
 class _ErrorPattern(str):
-    """A pattern of error texts, whatever the case of their letters; compiled at first use."""
+    """A case-insensitive pattern of error texts; compiled at first use."""
 
     def search(self, message: str) -> re.Match[str] | None:
         return re.search(self, message, re.IGNORECASE)
@@ -165,7 +165,7 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
     Args:
         error: the exception as it came out of `ainvoke`.
         secrets: keys to strike out of the message.
-        shown: what the model was shown. A server that quotes it has named nothing by that.
+        shown: the texts that the model was shown. A quotation of them in an error names no cause.
     """
     chain = list(_cause_chain(error))
     # Clients wrap what our own connections raise in words of theirs.
@@ -284,7 +284,7 @@ def _find_status(error: BaseException) -> int | None:
 
 
 def _find_body(error: BaseException) -> Any:
-    """Return what a server said of an error, as clients keep it: in `body`, or as the only argument."""
+    """Return the body of a server's error, as clients store it: in `body`, or as the only argument."""
     body = getattr(error, "body", None)
     if body is None and error.args and isinstance(error.args[0], dict):
         body = error.args[0]
@@ -297,7 +297,7 @@ def _find_headers(error: BaseException) -> Mapping[str, str]:
 
 
 def _error_objects(body: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
-    """Yield the objects of an error's body that may hold a code or a message, the outer ones first."""
+    """Yield the objects of an error's body that can have a code or a message, outer objects first."""
     if isinstance(body, str) and body.lstrip().startswith("{") and depth < 4:  # a gateway's: the error within
         try:
             body = parse_json(body)
@@ -323,7 +323,7 @@ def _codes_in(body: Any) -> list[str]:
 
 
 def _compose_messages(chain: list[BaseException], body: Any, secrets: Iterable[str]) -> tuple[str, str]:
-    """All that an exception says, to be looked through; and what of it a person is told, without the JSON around it."""
+    """Return the full text of an exception, for searching; and a short text for people, without the JSON around it."""
     own = getattr(chain[0], "message", None) or str(chain[0]) or type(chain[0]).__name__
     extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
     whole = own if extra in ("", own) else f"{own} {extra}"
@@ -350,7 +350,7 @@ def _body_message(body: Any) -> str:
 
 
 def _strip_quotations(message: str, shown: str) -> str:
-    """Return a message without what the model was shown: some servers give it back line by line, often cut."""
+    """Return a message without texts that the model was shown: some servers repeat them line by line, often cut off."""
     for line in {" ".join(each.split()) for each in shown.splitlines()}:
         for quoted in {line, json.dumps(line, ensure_ascii=False)[1:-1]}:
             head = quoted[:_HEAD]

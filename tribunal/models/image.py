@@ -41,7 +41,7 @@ _DATA_URI = re.compile(r"^data:(?P<mime>[\w.+/-]*)(?P<rest>(?:;[^,;]*)*),", re.A
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image as a model gets it: a JPEG of its pixels alone, its longest edge within the set one."""
+    """An image as a model gets it: a JPEG with pixels and no metadata, its longest edge within the limit."""
 
     image: Image
     data_uri: str
@@ -59,7 +59,7 @@ async def load_picture(ref: str, edge: int, *, sha256: str | None = None) -> Pic
     Args:
         ref: a path or a data URI.
         edge: the longest edge to send, in pixels; a smaller image is left as it is.
-        sha256: what the bytes must hash to, where the case already knows them.
+        sha256: the expected hash of the bytes, if the case knows it.
 
     Raises:
         BadInput: it can't be read, isn't an image of a known format, is too large, or has changed; or it is a file of

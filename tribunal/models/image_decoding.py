@@ -1,4 +1,4 @@
-"""The work of a decoding process: it takes the bytes of an image and returns a JPEG that shows what a person would see.
+"""Work of a decoding process: it takes the bytes of an image and returns a JPEG that shows the image as people see it.
 
 Nothing may vanish in that JPEG. Transparent images get the background against which their edges stand out, values of 16
 or 32 bits are scaled to their range, and of an animation the frames that differ most are shown as one image.
@@ -158,7 +158,7 @@ def _contact_sheet(opened: Pillow.Image, again: Pillow.Image, edge: int, notes: 
         opened: the animation, from which the frames are chosen.
         again: the same, from which they are taken.
         edge: the longest edge of the image.
-        notes: gets what a reader of the record should know.
+        notes: a list to which notes for the reader of the record are added.
     """
     sketches = [_sketch(frame) for frame in _frames(opened)]
     chosen = _most_different(sketches)
@@ -208,7 +208,7 @@ def _sketch(frame: Pillow.Image) -> Pillow.Image:
 
 
 def _most_different(sketches: list[Pillow.Image]) -> list[int]:
-    """Return the places of up to `_FRAMES` frames: the first, then each time the one least like those chosen before."""
+    """Return the places of up to `_FRAMES` frames: the first, then each time the frame least like the chosen frames."""
     chosen, nearest = [0], [math.inf] * len(sketches)
     while len(chosen) < _FRAMES:
         for place, sketch in enumerate(sketches):

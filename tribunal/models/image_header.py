@@ -1,4 +1,4 @@
-"""What the first bytes of an image say of it: its format and its size. Nothing is decoded.
+"""Read an image's format and size from its first bytes. Nothing is decoded.
 
 It is read before anything is decoded, because a decoder may make room for all pixels before it looks at the first.
 """

@@ -24,7 +24,7 @@ def retry_delay(tries: int) -> float:
 
 
 class KeyPool:
-    """The keys of one provider, known outside by their number alone."""
+    """The keys of one provider. Other code knows a key only by its number."""
 
     def __init__(
         self, provider: str, keys: list[str], on_rest: Callable[[str, int, float], None] = lambda *rest: None
@@ -34,7 +34,7 @@ class KeyPool:
         Args:
             provider: its name.
             keys: the keys themselves; none where it takes none.
-            on_rest: is told of every rest that a server asks for: the provider, the key's number, the seconds.
+            on_rest: called for each pause that a server asks for, with the provider, the key's number and the seconds.
         """
         self._provider, self._on_rest = provider, on_rest
         self.keys: list[str | None] = list(keys) or [None]
@@ -58,7 +58,7 @@ class KeyPool:
         Args:
             send: sends the request with the key of this number; gives its answer, or what went wrong.
             most_tries: how many tries there are.
-            adapt: is told what went wrong, unless it was the key; says whether it has changed the request so that it
+            adapt: called with the fault, unless the key caused it; returns whether it changed the request so that it
                 is worth sending again at once.
             longest_rest: how many seconds are waited at most where a server asks for it.
 
@@ -144,7 +144,7 @@ class KeyPool:
         Args:
             number: the key's.
             seconds: how long.
-            quietly: whether others that use it know of it, and aren't told.
+            quietly: whether other users of the key know of it already, and aren't informed.
         """
         self._rests_until[number] = max(self._rests_until.get(number, 0.0), time.monotonic() + seconds)
         if not quietly:

@@ -1,4 +1,4 @@
-"""What a request may leave out, and what is learnt of it.
+"""Decide which parts a request leaves out, and remember which parts a server refused.
 
 A request is a list of optional parts. An error never decides whether one is left out, only which is tried first: a part
 that its words or its status name, else the next group in a fixed order. So a server that refuses something in words
@@ -92,7 +92,7 @@ class Lesson:
     asked: int = 0
 
     def is_due(self) -> bool:
-        """Return whether this call is the one that is sent in full."""
+        """Return whether this call is sent in full."""
         self.asked += 1
         if self.asked < self.patience:
             return False
@@ -107,12 +107,12 @@ def _scope(part: Part, call: ModelCall) -> str:
 
 @dataclass
 class Learnt:
-    """What a server has shown of one model so far.
+    """Facts learned from a server's answers to requests for one model.
 
     Attributes:
         context_size: how many tokens its context has; None: that isn't known.
-        lessons: what it refused, by role and part.
-        accepted: what it has answered to: role, part and level.
+        lessons: the refused parts, by role and part.
+        accepted: the parts that the server has accepted: role, part and level.
         futile: the error that went away by leaving nothing out.
     """
 
@@ -123,13 +123,13 @@ class Learnt:
     errors: int = 0
 
     def start(self, call: ModelCall) -> None:
-        """Leave out of a call what the server is known not to take."""
+        """Leave out of a call the parts that the server is known to refuse."""
         for (scope, part), lesson in self.lessons.items():
             if scope == _scope(part, call) and not lesson.is_due():
                 call.left_out[part] = lesson.level
 
     def describe(self) -> list[str]:
-        """Return what was learnt, a line for each lesson."""
+        """Return the lessons as text, one line each."""
         lines = [
             f"{IN_WORDS[part]}: left out{f' ({scope})' if scope else ''}" for (scope, part) in sorted(self.lessons)
         ]
@@ -146,7 +146,7 @@ def learnt_of(model: str, address: str | None, number: int = 0) -> Learnt:
 
 
 def forget_learnt(numbers: Iterable[int] | None = None) -> None:
-    """Forget what was learnt of these model objects; None: everything."""
+    """Forget the facts learned about these model objects; None: about all."""
     gone = None if numbers is None else set(numbers)
     for key in list(_learnt):
         if gone is None or key[2] in gone:
@@ -154,7 +154,7 @@ def forget_learnt(numbers: Iterable[int] | None = None) -> None:
 
 
 class Ladder:
-    """The way down of one call: what was dropped, why, and what that taught."""
+    """The fallback steps of one call: the dropped parts, the reasons, and the lessons learned."""
 
     def __init__(self, call: ModelCall, learnt: Learnt) -> None:
         """Begin with the request as it would be sent."""
@@ -169,10 +169,10 @@ class Ladder:
         self._previous: int | Literal[""] | None = ""
 
     def adapt(self, fault: Fault) -> bool:
-        """Leave out what a server may have refused; return whether to send the request again at once.
+        """Leave out a part that the server may have refused; return whether to send the request again at once.
 
         Raises:
-            CallFailed: it can't see images, and there is nothing else; or it takes images, and not this one.
+            CallFailed: it can't see images, and the post has only an image; or it takes images, but not this image.
         """
         if not _may_be_of_the_request(fault):
             self._previous = ""
@@ -208,7 +208,7 @@ class Ladder:
         return fault.kind != "server"  # which is tried again as any server's error
 
     def _groups(self, fault: Fault) -> Iterator[tuple[tuple[Part, ...], tuple[Part, ...]]]:
-        """Yield each group that is left, with those of its parts that are sent and were never answered to."""
+        """Yield each remaining group, with its parts that are sent and were never accepted before."""
         sent, call = self._call.sent_parts(), self._call
         if not call.question.post.text:
             sent -= {"image"}
@@ -251,12 +251,12 @@ class Ladder:
         return bool(self._guessed) and self._previous == 500
 
     def restore(self) -> dict[Part, int]:
-        """Put back all that was dropped on a guess; return what was left out."""
+        """Restore all parts that were dropped on a guess; return their names."""
         left_out, self._call.left_out = self._call.left_out, dict(self._full)
         return left_out
 
     def note_answer(self, *, is_proven: bool) -> None:
-        """Take note of what has just been answered to; `is_proven`: what was dropped last on a guess is refused."""
+        """Record that the server has answered; `is_proven`: the part last dropped on a guess is known to be refused."""
         call, learnt = self._call, self._learnt
         learnt.errors, learnt.futile = 0, None
         if call.may_stream and call.is_last_estimated:
@@ -278,7 +278,7 @@ class Ladder:
             call.warn_of_unseen_image()
 
     def failure(self, fault: Fault) -> str:
-        """Return the words of a fault that nothing helped against: the server's first message, and what was tried."""
+        """Return the text of a fault that no fallback solved: the server's first message, and the attempts."""
         if self.first is None or not _may_be_of_the_request(fault):
             return fault.in_words
         if not self._named:

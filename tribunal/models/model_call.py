@@ -1,4 +1,4 @@
-"""One call as it goes with one model: what is sent now, what came back, and what it has cost so far."""
+"""One call to one model: the current request, the answer, and the cost so far."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Message = tuple[Speaker, str | list[str | JSON]]
 
 @dataclass
 class ModelCall:
-    """One call as it goes with one model: what is sent now, and what it has cost so far."""
+    """One call to one model: the current request and its cost so far."""
 
     model: ModelName
     provider: Provider
@@ -153,7 +153,7 @@ class ModelCall:
         return told
 
     def prompt_turns(self) -> list[tuple[Speaker, str]]:
-        """Return the words of what is sent, by who says them."""
+        """Return the words of the request, by role."""
         system, words = self.question.system, self.words
         merges = bool(self.level("system"))
         if merges or self.complaint:
@@ -170,7 +170,7 @@ class ModelCall:
         return self._words[made_for]
 
     def _write_parts(self) -> Iterator[str]:
-        """Yield the task, the form where the request can't name it, the post, and what its calls share beside it."""
+        """Yield the task, the form if the request can't name it, the post, and the material that its calls share."""
         question, post = self.question, self.question.post
         yield question.write_task(image_unseen=self.without_image)
         if self.response_format not in ("json_schema", "tool_call") and not question.role.plain:
@@ -208,7 +208,7 @@ class ModelCall:
         return {**options, "question": lambda: self.question} if self.provider.sees_question else options
 
     def shown_parts(self) -> set[ShownPart]:
-        """Return the parts of the case that stand in the request as it is now."""
+        """Return the parts of the case that the current request shows."""
         question = self.question
         held: set[ShownPart] = {"text"} if question.post.text else set()
         held |= {"image"} if question.post.image and not self.without_image else set()
@@ -221,7 +221,7 @@ class ModelCall:
         self.warn_of_unseen_image()
 
     def warn_of_unseen_image(self) -> None:
-        """Say in the record that the text alone was judged."""
+        """Warn in the record that only the text was judged."""
         self.warn(f"{self.model} can't see the image and judged the text alone")
 
     def warn(self, words: str) -> None:
@@ -231,7 +231,7 @@ class ModelCall:
             self.warnings.append(warning)
 
     def quote_problem(self, problem: UnreadableAnswer) -> None:
-        """Say what was wrong and what may be answered, and ask at a higher temperature.
+        """Add the problem and the allowed answers to the request, and ask at a higher temperature.
 
         The wrong answer itself isn't shown: small models copy it.
         """
@@ -267,11 +267,11 @@ class ModelCall:
 
     @property
     def sends_image(self) -> bool:
-        """Return whether the image stands in the request as it is now."""
+        """Return whether the current request includes the image."""
         return self.image is not None and not self.without_image
 
     def note_completion(self, answered: Completion) -> None:
-        """Note what came back, to what, and what it cost."""
+        """Record the answer, its request and its cost."""
         self.shown |= self.shown_parts()
         usage = answered.usage
         self.last_prompt_tokens, self.last_completion_tokens = usage.prompt or 0, usage.answer or 0

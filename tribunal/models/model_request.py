@@ -177,9 +177,9 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
 
 
 async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
-    """Send one request with this key, and count what it cost.
+    """Send one request with this key, and count its cost.
 
-    An answer costs what the provider says, or an estimate; a request that failed costs no tokens; one
+    An answer costs the tokens that the provider reports, or an estimate; a failed request costs no tokens; one
     that timed out or was broken off costs its most, since it may have been answered.
 
     Raises:
@@ -209,7 +209,7 @@ async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) 
 
 
 async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
-    """Send one request with this key. Whoever listens by LangChain's callbacks hears it, as LangChain has it."""
+    """Send one request with this key. LangChain's callbacks see it as usual."""
     client, turns = registry.chat_client(call.model, call.provider, key), registry.concurrency[call.model]
     question, role = call.question, call.question.role
     asked = {"seat": role.seat, "role": role.name, "post_id": question.post.id, "policy": question.policy.sha}

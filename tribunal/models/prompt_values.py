@@ -1,4 +1,4 @@
-"""The values that prompts are filled with by themselves: of the policy, of what the case holds, and of an appeal."""
+"""Values that every prompt can use: of the policy, of the case, and of an appeal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SharedPrompt:
 
 
 def appeal_prompt(post: Post, seat: str) -> SharedPrompt | None:
-    """Return the appeal against an earlier verdict, for every seat but the gatekeeper, who sees the post alone."""
+    """Return the appeal against an earlier verdict, for every seat but the gatekeeper, who sees only the post."""
     if post.appeal is None or seat == "gatekeeper":
         return None
     said = [(name, text) for name, text in post.appeal if text]
@@ -33,7 +33,7 @@ def appeal_prompt(post: Post, seat: str) -> SharedPrompt | None:
 
 
 def image_state(post: Post, *, unseen: bool) -> Ours:
-    """Return how a post's image stands to a model, as prompts are told it: shown, unseen or none."""
+    """Return the state of a post's image for a model, in the words of prompts: shown, unseen or none."""
     return ours("none") if post.image is None else ours("unseen") if unseen else ours("shown")
 
 
@@ -56,16 +56,16 @@ def render_post(
 def case_variables(
     wanted: frozenset[str], post: Post, seat: str, policy: Policy, image: Ours, material: JSON, exhibits: JSON
 ) -> JSON:
-    """Return what a role's prompt may say of what the case holds. Nodes don't pass it.
+    """Return the case's values for a role's prompt. Nodes don't pass them.
 
     Args:
         wanted: the variables of the prompt.
         post: the post.
         seat: who is asked.
         policy: the policy in force.
-        image: how the image stands to the model.
-        material: what the prompt is filled with by its node.
-        exhibits: what the case holds beside the post, as it is shown.
+        image: whether the model sees the image: shown, unseen or none.
+        material: the values that the node fills into the prompt.
+        exhibits: the case's material beside the post, as it is shown.
     """
     held = {**material, **exhibits}
     tag = post.language or policy.language
@@ -96,11 +96,11 @@ def standing_instructions(
     """Return the part that every call of a system shares, and that providers can therefore cache.
 
     Args:
-        prompts: those in force.
+        prompts: the prompts in force.
         system: whose part it is.
         policy: the policy in force.
         scheme: the scheme in force.
-        own_policy: whether the run names another policy than the one that comes with its task.
+        own_policy: whether the run names another policy than the task's own.
     """
     prompt = f"system/{system}"
     wanted = prompts.variables(prompt) & OF_THE_SYSTEM
@@ -130,7 +130,7 @@ def shows_clauses(context: Context, *, own_policy: bool) -> bool:
 
     Args:
         context: the settings of the run.
-        own_policy: whether the run names another policy than the one that comes with its task.
+        own_policy: whether the run names another policy than the task's own.
     """
     return own_policy if context.policy_clauses is None else context.policy_clauses
 

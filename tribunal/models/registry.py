@@ -1,4 +1,4 @@
-"""Models by name, and what calls of one event loop share of them: the clients, the keys and what was learned.
+"""Models by name, and the resources that the calls of one event loop share: clients, keys and learned facts.
 
 A model's name is `provider:model`; several, separated by commas, are asked in turn. A provider is one of ours
 (`tribunal.models.providers`); anybody's, named by an entry point of the group `tribunal.providers`, or by its place, as
@@ -87,7 +87,7 @@ def provider_of(model: ModelName) -> Provider:
 
 
 def providers_in_use() -> tuple[Provider, ...]:
-    """Return ours, and those of others that a setting has named so far."""
+    """Return our providers, and other providers that a setting has named so far."""
     return *PROVIDERS.values(), *_plugged.values()
 
 
@@ -97,7 +97,7 @@ _NAMES_A_SECRET = re.compile(r"_API_KEY|_(?:KEYS?|TOKEN|SECRET|PASSWORD)$", re.I
 def known_secrets() -> frozenset[str]:
     """Return every key that this program could know: of providers, and of variables that are named like one.
 
-    Those that are short enough to be an ordinary word are left out, as `scrub` does.
+    Secrets that are short enough to be an ordinary word are left out, as in `scrub`.
     """
     variables = environment()
     found = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
@@ -279,13 +279,13 @@ class ModelRegistry:
         environment: the settings outside a run, as they were when it last looked around.
         concurrency: how many requests to each model may be under way.
         exams: the last exam of each model at each address.
-        secrets: every key and password of an address that it has held, since a call under way may still tell them.
-        on_rest: is told the provider, the key's number and the seconds of every rest that a server asks for, or None.
+        secrets: every key and password of an address so far: a running call may still mention an old one.
+        on_rest: called with the provider, the key's number and the seconds of every pause that a server wants, or None.
         server_wait: holds calls while their server is away; None: they fail.
     """
 
     def __init__(self, dotenv: DotEnv) -> None:
-        """`dotenv` is what the `.env` file sets."""
+        """Take the settings of the `.env` file as `dotenv`."""
         self._dotenv = dotenv
         self.environment: Mapping[str, str] = environment(dotenv)
         self.secrets: set[str] = set()
@@ -318,7 +318,7 @@ class ModelRegistry:
         self.exams = await asyncio.to_thread(read_exam_results, data_folder(self.environment))
 
     def key_pool(self, model: ModelName, provider: Provider) -> KeyPool:
-        """Return the keys of a model's provider; of a model object, the one that it holds itself."""
+        """Return the keys of a model's provider; for a model object, the key of the object."""
         pool = self._pools.get(model.number or model.provider)
         if pool is not None:
             return pool
@@ -336,7 +336,7 @@ class ModelRegistry:
         return pool
 
     def _drop_lost_objects(self) -> None:
-        """Forget what was learned of model objects that are gone."""
+        """Forget the facts learned about model objects that no longer exist."""
         gone = {each for each in self._pools if isinstance(each, int) and object_numbered(each) is None}
         self._pools = {name: pool for name, pool in self._pools.items() if name not in gone}
         for model in [each for each in self.concurrency if each.number in gone]:
@@ -363,7 +363,7 @@ class ModelRegistry:
         """Return the client of a model, with this key: a chat model of LangChain's, or the object that the caller gave.
 
         Raises:
-            BadInput: its address stands in a `.env` file that isn't trusted.
+            BadInput: its address is set in a `.env` file that isn't trusted.
         """
         if provider.client is not None:
             self.secrets |= secrets_in(provider.client)

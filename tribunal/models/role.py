@@ -1,4 +1,4 @@
-"""What a seat is asked to do in one call, and how its answer is read.
+"""Define what a seat is asked in one call, and read its answer.
 
 A role is data. A whole answer is read as it stands; JSON inside prose or a code fence is taken out; slips of the pen (a
 trailing comma, a missing quote) are mended by json-repair. What is never done is to guess: an answer cut short isn't
@@ -34,7 +34,7 @@ class OwnRequest:
     """A request in the layout that a published model was trained on, in the place of ours.
 
     Attributes:
-        words: the user's turn; the post's image stands beside it.
+        words: the user's turn; the post's image is sent with it.
         system: the standing instructions; where empty, no system message is sent.
         extra: further fields of the request's body, such as `chat_template_kwargs`. The setting `extra_body` overrides
             them.
@@ -50,7 +50,7 @@ class Role(Generic[Filled]):
     """The task of a seat in one call.
 
     Attributes:
-        name: what the record calls it.
+        name: its name in the record.
         seat: who is asked.
         prompt: the prompt file, as `folder/name`.
         form: makes the form of the answer from the policy and the scheme in force.
@@ -63,10 +63,10 @@ class Role(Generic[Filled]):
         may_be_cut: whether that limit is never raised: an answer that ran into it is taken where it can be read as it
             is, and asked for again within the limit where it can't.
         temperature_of: another seat, whose temperature it takes where one is set for that seat and none for its own.
-        shares_draw_temperature: whether it is one of several draws at one temperature: the one that is set for the
+        shares_draw_temperature: whether it is drawn several times at one temperature: the temperature set for the
             seat, else the setting `draw_temperature`.
         tries: takes the place of the setting `attempts`.
-        answer_order: what its answer begins with where the run doesn't say: its reason or its label.
+        answer_order: whether its answer begins with the reason or the label, if the run doesn't set it.
         text: the words of the prompt, for one that is no file of a set of prompts.
         request: makes a request in a model's own layout from the post, the policy and the scheme. Neither the prompt
             nor the standing instructions are sent then. Only with `plain`.
@@ -93,7 +93,7 @@ class Role(Generic[Filled]):
 
 @dataclass(frozen=True)
 class Question:
-    """One call as it is meant, whichever model is asked. The arguments of `ask` say what its parts are."""
+    """One call, independent of the model that is asked. The arguments of `ask` describe its parts."""
 
     role: Role[Any]
     form: type[BaseModel]
@@ -157,12 +157,12 @@ class Question:
     def parse_answer(
         self, said: str, warnings: list[str], prompt: str = "", emptied: list[EmptyField] | None = None
     ) -> Any:
-        """Return the form, filled in from what a model said. What was mended in it is added to the warnings.
+        """Return the form, filled in from a model's answer. Corrections are added to the warnings.
 
         Args:
             said: the model's words.
             warnings: takes a line for each thing that was mended.
-            prompt: what it was asked with.
+            prompt: the prompt of the request.
             emptied: takes the fields whose text says nothing, which are then empty; None: such an answer isn't taken,
                 nor is one that contradicts itself.
 
@@ -206,7 +206,7 @@ class Question:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """Yield the texts in what a prompt is filled with."""
+    """Yield the texts in the values that fill a prompt."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -224,7 +224,7 @@ def _form_schema(form: Callable[[Policy, Scheme], type[BaseModel]], policy: Poli
 
 @lru_cache(maxsize=64)
 def _different_policy(policy: Policy) -> Policy:
-    """Return a policy that says something else wherever this one says anything."""
+    """Return a policy that differs from this policy in every text."""
 
     def change(held: Any) -> Any:
         if isinstance(held, tuple):
@@ -265,7 +265,7 @@ class UnreadableAnswer(ValueError):
 
 
 class SaysNothing(UnreadableAnswer):
-    """An answer of the right form whose reasons say nothing: what is wrong with which."""
+    """An answer of the right form whose reasons say nothing: the fields, and the problem of each."""
 
     def __init__(self, fields: Sequence[EmptyField]) -> None:
         """Take the fields."""
@@ -276,14 +276,14 @@ class SaysNothing(UnreadableAnswer):
 
 
 class Contradicts(UnreadableAnswer):
-    """An answer of the right form whose fields contradict each other, or what the case holds."""
+    """An answer of the right form whose fields contradict each other, or contradict the case."""
 
 
 def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet) -> Role[Filled]:
     """Return the role as a set of prompts has it answered: in the names that its `set.toml` gives, and by no schema.
 
     Raises:
-        BadInput: it names what the form doesn't have.
+        BadInput: it names a field that the form doesn't have.
     """
     names = prompts.file.answers.get(role.prompt)
     if names is None:
@@ -301,16 +301,16 @@ def read_answer(
     material: Iterable[str] = (),
     surplus: list[str] | None = None,
 ) -> Filled:
-    """Return the answer as the form that was asked for. JSON that stands in the post or the material is a quotation.
+    """Return the answer as the requested form. JSON from the post or the material is a quotation.
 
     Keys that the form doesn't have are dropped, however deep they are nested.
 
     Args:
         text: the answer.
-        form: what was asked for.
+        form: the requested form.
         post: the post's text.
-        material: whatever else the model was shown of other people's: earlier posts, pages, exhibits.
-        names: what the prompt calls the fields of the form, where it has names of its own.
+        material: other texts from outside that the model was shown: earlier posts, pages, exhibits.
+        names: the prompt's names for the fields of the form, if it has its own.
         surplus: takes the dropped keys, each with its path.
 
     Raises:

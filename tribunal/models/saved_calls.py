@@ -189,7 +189,7 @@ async def gather_calls(calls: Iterable[Awaitable[Result]], *, in_turn: bool) -> 
     """Return the result or the exception of each call.
 
     Args:
-        calls: what is awaited.
+        calls: the awaitables.
         in_turn: whether to await one after the other, as in a case that is stepped through: LangGraph numbers the
             interrupts of a node, so its questions must come in the same order each time.
     """

@@ -103,13 +103,13 @@ class ServerWait:
     """Hold the calls of one event loop while their server is away.
 
     Attributes:
-        given_up: why no call is held any more; empty while they are.
+        given_up: the reason why calls no longer wait; empty while they do.
     """
 
     def __init__(self, settings: WaitSettings, report: Callable[[str, str], None]) -> None:
         """Begin with every server taken to be there.
 
-        `report` is told the provider and what is wrong; with an empty text, that it answers.
+        `report` is called with the provider and the problem; an empty text means that the provider answers.
         """
         self._settings, self._report = settings, report
         self._lines: dict[str, _WaitingLine] = {}
@@ -118,7 +118,7 @@ class ServerWait:
     async def send(self, provider: Provider, environment: Mapping[str, str], send: Send) -> Completion | Fault:
         """Send a request; while its server is down hold it, and send it again.
 
-        A call that is lost each time that it is sent alone to a server that is well has itself to blame.
+        If a call fails each time that it is sent by itself to a healthy server, the call is the cause.
 
         Args:
             provider: whose server.
@@ -151,7 +151,7 @@ class ServerWait:
                 self._open(line, outcome)
 
     def note_answer(self, provider: str, *, elsewhere: bool = False) -> None:
-        """Note that a server answers, here or in another process, which has told of it."""
+        """Record that a server answers, in this process or in another that has reported it."""
         line = self._line(provider)
         line.answers += 1
         if line.times_opened or line.answers == 1:

@@ -53,7 +53,7 @@ def _current_node() -> str:
 
 
 def stops_in_force(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
-    """Return the names of the stops: those that this part of the run was given, else those of the case."""
+    """Return the stops of this part of the run if it has any, otherwise the stops of the case."""
     given = own_context(runtime.context)
     return given.stops if given and "stops" in given.model_fields_set else context_of(state, runtime).stops
 
@@ -72,7 +72,7 @@ def stops_passed_by(names: Iterable[str], warnings: Iterable[str]) -> list[str]:
     """Return a warning for each stop that a case never came to.
 
     Args:
-        names: those of the stops.
+        names: the names of the stops.
         warnings: of the case, in which every stop is noted.
     """
     marks = [mark.groups() for mark in map(_MARK.match, warnings) if mark]
@@ -90,7 +90,7 @@ def kind_of(seat: str) -> str:
 
 
 def _graphs_around(runtime: Runtime[Context]) -> str:
-    """Return the nodes that are graphs around the one that runs, outermost first: `web/research`."""
+    """Return the nodes that are graphs around the current node, outermost first: `web/research`."""
     place = runtime.execution_info.checkpoint_ns if runtime.execution_info else ""
     return "/".join(each.partition(":")[0] for each in place.split("|")[:-1])
 
@@ -103,7 +103,7 @@ class PatientCalls:
     """The calls of one trial that can wait.
 
     Attributes:
-        made: every call so far, as JSON. The state of the graph lacks those of an agent that was stopped.
+        made: every call so far, as JSON. The state of the graph lacks the calls of a stopped agent.
         given_up: providers that aren't asked any more, by name; each with the kind of its failure and the words. With
             one here, nothing stops the graph: a call that isn't answered fails, as in any other trial.
     """

@@ -1,4 +1,4 @@
-"""Find reasons of a model that say nothing: by their form alone, in any language, without asking a model.
+"""Find reasons of a model that say nothing: by their form only, in any language, without asking a model.
 
 It can't tell a good reason from a bad one. It finds a text that goes round in circles, holds no words, repeats the
 prompt, was cut off, or is a bare label.
@@ -44,7 +44,7 @@ _LABEL_WORDS = REASONS | {
 
 
 class EmptyField(NamedTuple):
-    """A field of an answer whose text says nothing: where it stands, as `arguments.0.argument`, and what is wrong."""
+    """A field of an answer whose text says nothing: its place, such as `arguments.0.argument`, and the problem."""
 
     field: str
     problem: str
@@ -55,7 +55,7 @@ def find_empty_fields(answer: BaseModel, *, prompt: str, post: str) -> list[Empt
 
     Args:
         answer: the form.
-        prompt: what was asked. What stands there between marks may be quoted.
+        prompt: the prompt. Text between marks in it may be quoted.
         post: the words of the post.
     """
     found = []
@@ -103,7 +103,7 @@ def _packs_small(text: str) -> bool:
 
 
 def _iter_texts(value: Any, at: str = "") -> Iterator[tuple[str, str, str, type[BaseModel]]]:
-    """Yield where each reason and remark of a form stands, its field, its text and the form that it is a field of."""
+    """Yield the place of each reason and remark of a form, its field, its text and the form that it belongs to."""
     if isinstance(value, list):
         for place, each in enumerate(value):
             yield from _iter_texts(each, f"{at}{place}.")
@@ -117,7 +117,7 @@ def _iter_texts(value: Any, at: str = "") -> Iterator[tuple[str, str, str, type[
 
 
 def _find_problem(text: str, form: type[BaseModel], name: str, is_reason: bool, prompt: str, post: str) -> str:
-    """Return what is wrong with a text, as the end of a sentence that begins with its name; empty if nothing is."""
+    """Return the problem of a text, as the end of a sentence that begins with its name; empty if there is none."""
     if (mark := find_mark(text)) and mark not in post:  # a post may hold what looks like one
         return "holds the marks that stand around material in a prompt"
     if repeats_itself(text):
@@ -149,7 +149,7 @@ def _label_words(form: type[BaseModel]) -> frozenset[str]:
 
 
 def _is_copied(words: list[str], rows: frozenset[tuple[str, ...]], known: frozenset[str]) -> bool:
-    """Return whether most of a text stands word for word in the prompt."""
+    """Return whether most of a text occurs word for word in the prompt."""
     in_a_row = [False] * len(words)
     for at, row in enumerate(_rows(words)):
         if row in rows:

@@ -126,7 +126,7 @@ class ConcurrencyLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire_slot(self) -> tuple[int, int]:
-        """Wait for a turn; return what `release_slot` is to be told."""
+        """Wait for a slot; return the value that `release_slot` needs."""
         if self.limit is None or self._under_way < self.limit:
             self._under_way += 1
             return self.lowered, self._answers

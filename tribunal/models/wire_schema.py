@@ -30,8 +30,8 @@ def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, 
         form: the form.
         bounds: the keywords of bounds that the provider takes. What comes back is checked in any case. Where `maxItems`
             is one, every list has it, and where `maxLength` is one, every string that isn't one of a few has it.
-        label_first: whether a field that is one of a few values stands before the others; else as in the form. A model
-            that is held to a schema writes the fields in its order.
+        label_first: whether a field with a closed list of values comes first; otherwise as in the form. A model
+            that follows a schema writes the fields in its order.
     """
     schema = _close_objects(form.model_json_schema(), bounds, label_first)
     return {"name": form.__name__, "strict": True, "schema": schema}
@@ -75,7 +75,7 @@ def _close_objects(schema: Any, bounds: frozenset[str], label_first: bool) -> An
 
 
 def _iter_values(schema: Any, name: str, defined: JSON, within: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield the values that a part of a schema allows, each with the name of the field that it stands for."""
+    """Yield the allowed values of a part of a schema, each with the name of its field."""
     if isinstance(schema, list):
         for part in schema:
             yield from _iter_values(part, name, defined, within)
@@ -105,7 +105,7 @@ def find_json(said: str, quoted: Iterable[str], *, lists: bool = False, may_equa
 
     Args:
         said: the answer.
-        quoted: texts of other people that the model was shown; JSON that stands in them isn't its answer.
+        quoted: texts from outside that the model was shown; JSON in them isn't its answer.
         lists: whether arrays of objects are looked for in the place of objects.
         may_equal: whether a bare answer may equal something quoted, since the form has a few values only.
 
@@ -165,7 +165,7 @@ def _is_quoted(value: Any, known: list[Any]) -> bool:
 
 
 def _objects_in(text: str) -> Iterator[Any]:
-    """Yield every JSON object in a text, also within another, and those that a model would write correctly."""
+    """Yield every JSON object in a text, nested objects included, and objects that a model would write correctly."""
     at = text.find("{")
     mended = 0
     while at >= 0:
@@ -194,7 +194,7 @@ def _inner_objects(value: Any) -> Iterator[Any]:
 
 
 def _embedded_json(said: str, lists: bool) -> list[Any]:
-    """Return the outermost JSON objects that stand whole in a text."""
+    """Return the outermost JSON objects that are complete in a text."""
     values: list[Any] = []
     opening = _OPEN_LIST if lists else _OPEN_OBJECT
     start = opening.search(said)

@@ -6,7 +6,7 @@
 - `provider:model` is an embedding endpoint; `openai:NAME` with OPENAI_BASE_URL is any OpenAI-compatible server, and
   OPENAI_EMBEDDINGS_BASE_URL one apart from the chat server. The paper embeds with `openai:text-embedding-ada-002`
   (section 4.1.2).
-- An embedder of one's own is named by an entry point of the group `tribunal.embeddings`, or by its place,
+- A custom embedder is named by an entry point of the group `tribunal.embeddings`, or by its place,
   `package.module:EMBEDDER` (`tribunal.plugins`).
 """
 

@@ -233,7 +233,7 @@ def _split_batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
 
 
 class VectorCache:
-    """The vectors of one space, which is an address and a model, beside those of others in the same file.
+    """The vectors of one space (an address and a model). The same file has the vectors of other spaces too.
 
     Raises:
         BadInput: at any time, where the file can't be used.
@@ -245,7 +245,7 @@ class VectorCache:
         self._space = space
 
     async def get(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        """Return the vectors of those texts that are there."""
+        """Return the stored vectors of these texts."""
         found: dict[str, Vectors] = {}
         if not texts:
             return found

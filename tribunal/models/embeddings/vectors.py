@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
         Args:
             texts: any.
-            use: `passage` for the texts of an index, `query` for the post that is held against them.
+            use: `passage` for the texts of an index, `query` for the post that is compared with them.
 
         Raises:
             CallFailed: the endpoint could not be asked, or its answer is not vectors for these texts.

@@ -1,4 +1,4 @@
-"""What a provider is: where its models are asked, with which keys, in which words, and by which client.
+"""Definition of a provider: its address, keys, protocol and client.
 
 Ours have a file each in this folder. `tribunal.models.registry` finds any provider by its name.
 """
@@ -46,7 +46,7 @@ class ModelName:
 class Endpoint:
     """A model's address and key. None: the client knows the address; the provider takes no key.
 
-    `environment` is the settings outside the run, those of a `.env` file among them.
+    `environment` has the settings outside the run, including those of a `.env` file.
     """
 
     name: ModelName
@@ -86,9 +86,9 @@ class EmbeddingApi:
     """A provider's way to embed, by a POST of JSON.
 
     Attributes:
-        path: what follows the base URL; `{model}` in it stands for the model.
+        path: the path after the base URL; `{model}` in it is replaced by the model's name.
         most_texts: how many texts one request may carry.
-        body: the request, of the model, the texts, and what they are embedded for: `query` or `passage`.
+        body: the request, made of the model, the texts, and their use: `query` or `passage`.
         rows: the vectors in an answer, in the order of the texts. An answer of another shape raises KeyError, TypeError
             or ValueError.
         keys: the settings that the key of an embedding server apart from the chat server is read from, in order.
@@ -108,7 +108,7 @@ class Provider:
     """Everything that differs between providers, but for the forms in which they decline or fail.
 
     Attributes:
-        name: what stands before the colon in a model's name.
+        name: the part before the colon in a model's name.
         make: makes the client of an endpoint. The client must try once: the door retries, and a client that does so too
             would multiply the tries. It must follow no redirect, which would carry the key to anywhere.
         options: the settings of a request, in the words of that client; none by default.
@@ -124,9 +124,9 @@ class Provider:
         account: the settings that say whose account a request is for, each with its header.
         listing: the path at which it lists its models, which costs nothing; None: it can't be asked.
         embeddings: how it is asked for vectors; None: it gives none.
-        only_model: its one model, where it has just one; the provider's name alone then stands for it.
+        only_model: its model, if it has just one; the provider's name then names the model.
         sees_question: whether its client is handed the question itself, as the rehearsal model is.
-        bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
+        bounds: the bounds that its schemas accept. A custom server is assumed to accept them all.
         forms: the ways in which it is asked for a form, the best one first; the last one is the words of the request.
         limit_names: the names that the token limit may have, if it can be renamed or left out.
         always_streams: whether its client streams to itself even where nobody listens.
@@ -177,7 +177,7 @@ class Provider:
         """Return its address.
 
         Raises:
-            BadInput: it stands in a `.env` file that isn't trusted.
+            BadInput: it is set in a `.env` file that isn't trusted.
         """
         name = self.address_setting(environment)
         if name is None:
@@ -278,5 +278,5 @@ class Provider:
         return not self.takes_no_key and not elsewhere
 
     def schema_bounds(self, environment: Mapping[str, str]) -> frozenset[str]:
-        """Return the bounds that may stand in a schema."""
+        """Return the bounds that a schema can use."""
         return self.bounds if self.client or self.needs_key(environment) else LISTS | RANGES | LENGTHS

@@ -1,6 +1,6 @@
 """Connections for each event loop and server: by which proxy, which certificates count, and where bodies end.
 
-A fault of this machine's own network (`LocalFault`) is told apart from one of the server.
+A fault of this machine's own network (`LocalFault`) is distinguished from a fault of the server.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Server:
         return self._idle.pop()[1] if self._idle else self._make()
 
     async def give_back(self, transport: Any) -> None:
-        """Keep a transport for the next request, and close those that nothing has used for a minute."""
+        """Keep a transport for the next request, and close transports that were unused for a minute."""
         now = time.monotonic()
         self._idle.append((now, transport))
         while self._idle[0][0] < now - _LONGEST_IDLE:
@@ -161,7 +161,7 @@ def check_proxy(scheme: str, host: str) -> None:
 
 @lru_cache(maxsize=4)
 def _load_authorities(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Return the system's authorities, or those of a file or a folder; certifi's where Python knows none (some Macs).
+    """Return the authorities of the system, a file or a folder; certifi's if Python knows none (some Macs).
 
     They are read once: that takes as long as starting an event loop a hundred times.
 

@@ -61,7 +61,7 @@ class EventStream:
         return b"".join(given)
 
     def close(self) -> bytes:
-        """Return what is left, now that nothing more comes.
+        """Return the remaining text at the end of the stream.
 
         Raises:
             BrokenOff: the answer isn't whole.
@@ -73,7 +73,7 @@ class EventStream:
         return b"".join([*given, *self._flush_words(list(self._words)), *self._tell_usage()])
 
     def _rewrite_event(self, lines: list[bytes]) -> list[bytes]:
-        """Return an event as it is passed on, after those that it makes due."""
+        """Return an event as it is passed on, after the events that it completes."""
         beside, data = [], []
         for line in lines:
             field, _, value = line.partition(b":")
@@ -125,7 +125,7 @@ class EventStream:
         return [self._encode_event([], json.dumps(event).encode())] if event else []
 
     def _flush_words(self, places: list[Place]) -> list[bytes]:
-        """Return events with the words that were held back: the last of their kind, with nothing else in it."""
+        """Return events with the words that were held back: the last of their kind, without other content."""
         due = []
         for place in places:
             if (rest := self._words[place].take_rest()) and place in self._templates:
@@ -147,7 +147,7 @@ class EventStream:
 
 
 class HeldBackText:
-    """A text that comes in pieces, given on without a key: a word that may be one is held back until it is whole."""
+    """Passes a text on in pieces, without a key: a word that may be a key is held back until it is complete."""
 
     def __init__(self, key: str = "") -> None:
         """Begin with an empty text."""
@@ -163,7 +163,7 @@ class HeldBackText:
         return self._without_key(whole)
 
     def take_rest(self) -> str:
-        """Return what was held back, now that nothing more comes."""
+        """Return the text that was held back, at the end of the stream."""
         whole, self._held = self._held, ""
         return self._without_key(whole)
 

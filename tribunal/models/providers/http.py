@@ -61,7 +61,7 @@ def make_transport(library: Library, key: str | None, **settings: Any) -> Any:
     Args:
         library: the library of the client.
         key: is struck out of what comes back.
-        settings: `proxy`, a proxy in place of those that the environment names. `lines`: whether a stream is lines of
+        settings: `proxy`, which replaces the proxies of the environment. `lines`: whether a stream is lines of
             JSON, of which a whole answer is one; else it is server-sent events. `add`: headers that are sent in place
             of the client's own. `leave_out`: headers, in lower case, that aren't sent. `check_body`: is given each
             whole answer, parsed, and returns what takes its place; it may raise `NoAnswer`. `read_events`: makes, for
@@ -113,7 +113,7 @@ async def _send(
 ) -> tuple[Any, bytes | None, Callable[[], Any]]:
     """Send a request, and return the response, its body, and what gives its connection back.
 
-    The body is None where it is still to come, as one of these types; whoever reads it then gives the connection back.
+    The body is None while it is still to come as one of these types; its reader then gives the connection back.
     """
     server = await servers.get(settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode())
     transport, response, raw, streamed = server.take(), None, None, False
@@ -133,7 +133,7 @@ async def _send(
 
 
 def _clean_headers(headers: Any) -> None:
-    """Take out of a response's headers what isn't true of it any more, and what a client would follow."""
+    """Remove from a response's headers those that are no longer true, and those that a client would follow."""
     for name in _DROPPED_HEADERS:
         if name in headers:
             del headers[name]
@@ -142,7 +142,7 @@ def _clean_headers(headers: Any) -> None:
 
 
 def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any, response: Any, raw: bytes) -> Any:
-    """Return a response whose body has been read, with what was struck out or put right in it.
+    """Return a response with its body read, and with secrets removed and faults corrected.
 
     Raises:
         ServerError: the status is no success; every client would put it in words of its own.
@@ -232,13 +232,13 @@ async def fetch(
 
 
 async def post_json(url: str, payload: Any, headers: Mapping[str, str], *, key: str = "") -> Any:
-    """Return what a server answers to a JSON body, parsed. The caller bounds the time.
+    """Return a server's answer to a JSON body, parsed. The caller bounds the time.
 
     Args:
         url: where it goes.
         payload: the body.
-        headers: those beside the usual ones.
-        key: is taken out of what is answered.
+        headers: additional headers.
+        key: the key, which is removed from the answer.
 
     Raises:
         ServerError: the status is no success; a redirect is none.

@@ -149,7 +149,7 @@ _ADDRESSES = ("azure_endpoint", "openai_api_base", "anthropic_api_url", "base_ur
 def wrap_model_object(model: Any, known: Provider | None) -> Provider:
     """Return the provider of one model object.
 
-    It has its own key, address and connections: no key takes turns, and nothing is read from the environment.
+    It has its own key, address and connections: keys are not rotated, and nothing is read from the environment.
 
     Args:
         model: the object.
@@ -228,7 +228,7 @@ def _server_address(model: Any, known: Provider | None) -> str | None:
 
 
 def _keep_own_fields(model: Any, known: Provider, options: JSON, wanted: RequestSettings) -> JSON:
-    """Return the settings of a request, with those fields of the object that they would else take the place of."""
+    """Return the settings of a request without those that would replace the object's own fields."""
     if known.name == "ollama":
         own = {name: value for name in _OLLAMA if (value := getattr(model, name, None)) is not None}
         own |= {name: value for name, value in wanted.extra.items() if name in _OLLAMA}  # the setting `extra_body`

@@ -161,7 +161,7 @@ def _thought_reader() -> Callable[[JSON], None]:
 
 
 def _move_thought(body: Any) -> Any:
-    """Return a whole answer whose words stand where LangChain looks for them."""
+    """Return a complete answer with its words where LangChain looks for them."""
     if isinstance(body, dict):
         _thought_reader()({**body, "done": True})
     return body

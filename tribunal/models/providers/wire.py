@@ -1,4 +1,4 @@
-"""What the body of a provider's answer says: its usage, and its errors."""
+"""Read the usage and the errors in the body of a provider's answer."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _cached_tokens(usage: Mapping[str, Any]) -> int | None:
 class UsageOnTheWire:
     """The usage in the bodies of one answer, put right before a client reads it.
 
-    Of a stream the last cumulative value counts: it stands in the last event alone, since clients add them up.
+    Of a stream the last cumulative value counts. Only the last event has it, since clients add the values up.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class _ResponseHead(NamedTuple):
 
 
 class ServerError(Exception):
-    """A status that is no answer. `body` is what the server says of it, parsed if it is JSON."""
+    """An error status. `body` is the server's text, parsed if it is JSON."""
 
     def __init__(self, status: int, headers: Mapping[str, str], raw: bytes, url: str = "") -> None:
         """Take the status, the headers and the body of the response."""
