@@ -1,6 +1,6 @@
-"""Every graph by name: ours, and those of installed packages.
+"""Every graph by name: the built-in graphs, and graphs of installed packages.
 
-The pieces to compose one's own from are in `tribunal.pieces`.
+`tribunal.pieces` has the pieces for composing your own graph.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def draw_graph(name: str) -> str:
 
 
 def graph(name: str, *, untrusted: bool = False) -> CompiledStateGraph[Case, Context, PostInput, Ruling]:
-    """Return a compiled graph. Another state than `Case`, of a graph of one's own, is not known to type checkers.
+    """Return a compiled graph. Type checkers don't know a custom graph's state if it isn't `Case`.
 
     Args:
         name: one of `GRAPHS`; that of an installed system (the entry points `tribunal.graphs`); a place in a module,
@@ -74,7 +74,7 @@ def graph(name: str, *, untrusted: bool = False) -> CompiledStateGraph[Case, Con
 
 
 def load_seats(name: str, settings: Mapping[str, Any]) -> None:
-    """Load a graph of one's own whose seats these settings may name: they are known once it is loaded.
+    """Load a custom graph whose seats these settings may name: its seats are known once it is loaded.
 
     Args:
         name: as of `graph`. One of ours is not loaded.
@@ -88,7 +88,7 @@ def load_seats(name: str, settings: Mapping[str, Any]) -> None:
 
 
 def builder(name: str) -> StateGraph[Case, Context, PostInput, Ruling]:
-    """Return the builder of a graph, for whoever compiles it with a checkpointer of their own.
+    """Return the builder of a graph, to compile with your own checkpointer.
 
     Raises:
         BadInput: there is none.
@@ -100,14 +100,14 @@ def builder(name: str) -> StateGraph[Case, Context, PostInput, Ruling]:
 
 
 def named_graphs() -> dict[str, str]:
-    """Return what each graph does that has a name: ours, then those of installed systems."""
+    """Return each graph that has a name, with a description: built-in graphs first, then those of installed systems."""
     load_all("tribunal.graphs")
     others = {name: system_of(name) for name in names("tribunal.graphs") if name not in GRAPHS}
     return {**GRAPHS, **{name: system.about if system else "" for name, system in others.items()}}
 
 
 def code_of(name: str) -> dict[str, Path]:
-    """Return the files that hold the code of a graph of one's own, each by a name that holds on every machine.
+    """Return the code files of a custom graph, each by a name that is the same on every machine.
 
     A graph of a file has that file; one of a package has every module of the package.
 

@@ -2,7 +2,7 @@
 
 A piece is a node or a compiled subgraph. `checked` holds a builder to the contract before it is compiled, so that a
 wrong composition fails when it is built, by the name of the channel, and not with a post in its hands. A node that is
-declared with `piece` is held to its own contract whenever it returns.
+declared with `piece` is checked against its own contract whenever it returns.
 
 A composed graph has the settings that its pieces heed: `checked` derives their class from the contracts.
 """
@@ -38,7 +38,7 @@ else:
 
 
 class WrongComposition(TribunalError):
-    """Pieces were put together in a way that can't work; `channel` is the one that shows it."""
+    """Pieces were combined in a way that can't work; `channel` is the channel that shows it."""
 
     def __init__(self, message: str, channel: str) -> None:
         """Keep the channel."""
@@ -115,17 +115,17 @@ def piece(
     heeds: Iterable[str] = (),
     seats: Iterable[str] = (),
 ) -> Callable[[Piece], Piece]:
-    """Declare a node of one's own: `@piece(needs=["post"], writes=["evidence"])`.
+    """Declare a custom node: `@piece(needs=["post"], writes=["evidence"])`.
 
-    What is declared returns its channels, `calls`, `warnings` and `budget_spent`, and no others. A compiled graph can
-    be declared too, `piece(…)(graph)`; its output schema has these channels alone.
+    A declared node returns its channels, `calls`, `warnings` and `budget_spent`, and no others. A compiled graph can
+    be declared too, `piece(…)(graph)`; its output schema has only these channels.
 
     Args:
         needs: the channels that something before it must write.
-        uses: those that it reads where they are there.
-        writes: those that it gives.
+        uses: channels that it reads if they have a value.
+        writes: channels that it always returns.
         letter: the capital letter of the ids of its evidence. No two pieces of a graph may have the same.
-        besides: those that it may give.
+        besides: channels that it may return.
         heeds: the settings that it reads, with `context_of`. In a graph that nothing else reads them in, others are
             refused.
         seats: the seats that it asks, where it asks by `ask`.
@@ -164,7 +164,7 @@ def piece(
 
 
 def _hold_node(node: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
-    """Return the node, held to its contract whenever it returns."""
+    """Return the node, wrapped so that its result is checked against its contract."""
     name = getattr(node, "__name__", type(node).__name__)
     call = getattr(node, "__call__", None)  # noqa: B004
     if isinstance(node, NodeFunction) or inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(call):
@@ -183,7 +183,7 @@ def _hold_node(node: Callable[..., Any], contract: Contract) -> Callable[..., An
 
 
 def _check_returned(name: str, contract: Contract, returned: Any) -> Any:
-    """Return what a node returned, if it declares every channel in it.
+    """Return a node's result, if the node declares every channel in it.
 
     Raises:
         WrongComposition: it doesn't.
@@ -202,7 +202,7 @@ def _check_returned(name: str, contract: Contract, returned: Any) -> Any:
 
 
 def contract_of(node: object, name: str = "") -> Contract:
-    """Return the contract of a piece: of ours, or of one's own that was declared with `piece`.
+    """Return the contract of a piece: a built-in piece, or a custom piece declared with `piece`.
 
     Args:
         node: the piece.
@@ -271,12 +271,12 @@ def checked(
 
 
 def _reducers(builder: StateGraph[Any, Any, Any, Any]) -> dict[str, Any]:
-    """Return how each channel of a graph's state takes in what is new: a reducer, or None where the last one stands."""
+    """Return the reducer of each channel of a graph's state; None where a new value replaces the old value."""
     return {name: getattr(channel, "operator", None) for name, channel in builder.channels.items()}
 
 
 def _nodes_before(builder: StateGraph[Any, Any, Any, Any], name: str) -> set[str]:
-    """Return every node from which a way leads to this one."""
+    """Return every node from which a path leads to this node."""
     steps = {(start, end) for start, end in builder.edges}
     steps |= {(start, end) for starts, end in builder.waiting_edges for start in starts}
     # Where a node says itself where it goes next: `Command[Literal["judge"]]`, or `destinations` of `add_node`.

@@ -1,4 +1,4 @@
-"""The contract of a piece, and the settings of a composed graph: those that its pieces heed.
+"""The contract of a piece, and the settings of a composed graph: the settings that its pieces read.
 
 They take the place of `Context`, which has every setting.
 """

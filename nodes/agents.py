@@ -93,7 +93,7 @@ def _act_while_open(function: Node) -> Node:
 
 
 def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Return the function, which raises `WrongState` for what it breaks on if a channel holds what it can't read."""
+    """Return the function, wrapped so that an error caused by an unreadable channel is raised as `WrongState`."""
 
     @functools.wraps(function)
     async def call_and_name(state: Any, *more: Any, **named: Any) -> Any:
@@ -135,7 +135,7 @@ class NodeFunction(Runnable[Any, Any]):
         return self._function(*given, **named)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
-        """Run the function on the background loop, and return what it returns."""
+        """Run the function on the background loop, and return its result."""
         token = RUNS_IN_THREADS.set(True)
         try:
             with _trust_of_run():
@@ -144,7 +144,7 @@ class NodeFunction(Runnable[Any, Any]):
             RUNS_IN_THREADS.reset(token)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
-        """Return what the function returns."""
+        """Return the function's result."""
         token = RUNS_IN_THREADS.set(False)
         try:
             with _trust_of_run():

@@ -23,7 +23,7 @@ SENT_ALONE = "sent_alone"
 
 
 class PostChannel(LastValue[Any]):
-    """A channel of the post as it was given: whatever no database or model takes is repaired before it is stored.
+    """A channel of the post as sent: characters that no database or model accepts are repaired before storing.
 
     A checkpointer writes the input of a graph before any node runs, and PostgreSQL takes neither NUL nor half a
     surrogate pair.
@@ -42,7 +42,7 @@ def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
     So a subgraph may hand back what its parent holds, and a turn edited in Studio stands in the place of the old one.
 
     Raises:
-        WrongState: what is new is no list of entries with an id each.
+        WrongState: the new value is no list of entries with an id each.
     """
     try:
         return list({entry["id"]: entry for entry in (*held, *new)}.values()) if new else held
@@ -51,10 +51,10 @@ def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
 
 
 def union(held: list[str], new: list[str]) -> list[str]:
-    """Append what isn't held yet.
+    """Append texts that are new.
 
     Raises:
-        WrongState: what is new is no list of texts.
+        WrongState: the new value is no list of texts.
     """
     if not isinstance(new, list | tuple) or not all(isinstance(each, str) for each in new):
         raise WrongState(f"state: {str(new)[:80]!r}: is no list of texts")
@@ -97,7 +97,7 @@ def read_as(form: Any, channel: str, value: Any) -> Any:
 
 
 def find_wrong_channel(state: Mapping[str, Any], forms: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first channel that has another form than nodes read, and a line that says what is wrong with it.
+    """Return the first channel whose form nodes can't read, and a line that names the problem.
 
     The outcome is left out: `nodes.verdict` checks it.
     """
@@ -138,7 +138,7 @@ class MessagePost(NamedTuple):
 
 
 def merge_messages(held: Any, new: Any) -> list[JSON]:
-    """Append messages, of any form that LangChain takes, and replace those of an id that is held.
+    """Append messages, of any form that LangChain accepts, and replace messages of the same id.
 
     Raises:
         BadInput: something is no message.
@@ -154,7 +154,7 @@ def merge_messages(held: Any, new: Any) -> list[JSON]:
 
 
 def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
-    """Return the post that stands in the last message; None if that is no person's.
+    """Return the post in the last message; None if the message isn't a person's.
 
     Raises:
         BadInput: the message holds something else than text and one image.
@@ -175,7 +175,7 @@ def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
 
 
 def _blocks(content: str | list[str | JSON]) -> list[JSON]:
-    """Return what a message holds, each part as a block."""
+    """Return the content of a message, each part as a block."""
     parts = [content] if isinstance(content, str) else content
     return [{"type": "text", "text": each} if isinstance(each, str) else each for each in parts]
 
@@ -211,8 +211,8 @@ def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "", 
     Args:
         state: the case.
         outcome: its outcome.
-        reviewed: what a person made of it. What else would stand below, of the models, then doesn't.
-        warnings: those of the calls that aren't in the state yet.
+        reviewed: a person's decision about the outcome; it replaces the models' text.
+        warnings: warnings of calls that aren't in the state yet.
     """
     asked = next((each for each in reversed(state.get("messages") or []) if each["type"] == "human"), None)
     if asked is None:

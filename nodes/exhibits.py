@@ -111,7 +111,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def short_line(text: str) -> str:
-    """Return a title or a reason as it stands in a list: one line of at most 300 characters, no double quotes."""
+    """Return a title or a reason as a list shows it: one line of at most 300 characters, no double quotes."""
     return one_line(text.replace('"', "'"))[:300]
 
 
@@ -125,7 +125,7 @@ def _ids_held(state: CaseState) -> list[str]:
 
 
 def cited_ids(state: CaseState, words: str) -> list[str]:
-    """Return those ids of the case's evidence and precedents that a text cites, each once."""
+    """Return the ids of the case's evidence and precedents that a text cites, each once."""
     return [each for each in find_citations(words) if each in _ids_held(state)]
 
 

@@ -1,4 +1,4 @@
-"""Telling the person who posted what was decided: the call, its form, and what the model is shown."""
+"""Tell the author of a post about the decision: the call, its form, and the material for the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAID: dict[Decision, Ours] = {
 
 
 class Ground(NamedTuple):
-    """A ground that a decision rests on: words of the post, whom they attack and by which characteristic, and why."""
+    """A ground of a decision: words of the post, the attacked group, its characteristic, and the reason."""
 
     id: str
     quotes: tuple[str, ...]
@@ -58,12 +58,12 @@ EXPLAINER = Role("explainer", "explainer", "explained/plain", same_form(PlainFor
 
 
 def decision_in_words(decision: Decision) -> Ours:
-    """Return what was decided, as the model is told it."""
+    """Return the decision, in the words that the model is shown."""
     return _SAID[decision]
 
 
 def category_in_words(category: str) -> Ours:
-    """Return the category of a decision, as the model is told it."""
+    """Return the category of a decision, in the words that the model is shown."""
     return ours("It was decided under the category: {}", operator_words(category))
 
 
@@ -86,7 +86,7 @@ def grounds_shown(grounds: Sequence[Ground]) -> Material | Literal[""]:
 
 
 def fields_of(ground: Ground) -> Iterator[tuple[str, str]]:
-    """Yield what is told of a ground, by name."""
+    """Yield the fields of a ground that the model is shown, by name."""
     for each in ground.quotes:
         yield "words", each
     named = (("group", ground.group), ("characteristic", ground.characteristic), ("claim", ground.claim))

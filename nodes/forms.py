@@ -43,7 +43,7 @@ class Form(BaseModel):
 
 
 def text_bounds(most: int, least: int = 0) -> Any:
-    """Return a text's bounds: at most so many characters on the wire alone, at least so many in any case."""
+    """Return a text's bounds: a maximum that is sent to the server only, and a minimum that is always checked."""
     return Field(min_length=least or None, json_schema_extra={"maxLength": most})
 
 
@@ -63,7 +63,7 @@ class DecisionForm(Form):
 
 
 def same_form(form: type[Filled]) -> Callable[[Policy, Scheme], type[Filled]]:
-    """Return a maker of this form, whatever the policy and the scheme."""
+    """Return a function that returns this form for every policy and scheme."""
     return lambda policy, scheme: form
 
 
@@ -85,14 +85,14 @@ def one_of(names: Sequence[str], *, numbered: bool = False) -> Any:
 
     Args:
         names: the strings.
-        numbered: whether a place in the list, from 0, stands for its name: 4, "4", "4: Religious".
+        numbered: whether a place in the list, from 0, is accepted for its name: 4, "4", "4: Religious".
     """
     read = partial(name_meant, tuple(names), numbered=numbered)
     return Annotated[Literal[tuple(names)], BeforeValidator(read)]
 
 
 def name_meant(names: tuple[str, ...], value: Any, *, numbered: bool = False) -> Any:
-    """Return the one of these names that a value is another spelling of, as `one_of` says; else the value."""
+    """Return the name that a value is another spelling of, as in `one_of`; otherwise the value."""
     if numbered and isinstance(value, float) and value.is_integer():
         value = int(value)
     if numbered and type(value) is int:
@@ -216,7 +216,7 @@ def cited_clauses(decision: BaseModel) -> tuple[str, ...]:
 
 
 def keep_known_clauses(policy: Policy, cited: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the ids of the clauses that are cited, each once and as the policy spells it, and what is no clause."""
+    """Return the ids of the cited clauses, each once and as the policy spells it, and all other citations."""
     spelt = {_bare_id(each.id): each.id for each in policy.clauses}
     known = dict.fromkeys(spelt[_bare_id(each)] for each in cited if _bare_id(each) in spelt)
     return list(known), [each for each in cited if _bare_id(each) not in spelt]
@@ -274,7 +274,7 @@ def strike_unknown_clauses(policy: Policy, who: str) -> Mend[Any]:
 
 
 def mend_decision(policy: Policy, who: str) -> Mend[Any]:
-    """Return a mender of a decision: clauses are held to the policy, and a confidence in percent is taken as a part."""
+    """Return a function that corrects a decision: it drops unknown clauses, and turns percent into a part."""
     return chain_menders(strike_unknown_clauses(policy, who), mend_percent)
 
 

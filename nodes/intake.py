@@ -62,7 +62,7 @@ class Receive(Protocol):
 
 @node
 async def receive(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """Take a post in, in a pipeline of one's own, which decides on hate speech and may heed any setting.
+    """Take a post in, in a custom pipeline, which decides on hate speech and may use any setting.
 
     Raises:
         BadInput: the field, the value, and the way out.
@@ -101,7 +101,7 @@ def received_by(graph: str | type[EveryGraph]) -> Receive:
 
 
 def graph_received(node: object) -> str | type[EveryGraph] | None:
-    """Return what a `receive` was made for, as `received_by` takes it; None for another node.
+    """Return the graph that a `receive` was made for, as in `received_by`; None for another node.
 
     Plain `receive` is for any graph: it takes every setting, by the class `Context`.
     """
@@ -116,7 +116,7 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
     Args:
         graph: its name.
         state: the channels of its state.
-        output: those that it gives back.
+        output: the channels that it returns.
     """
     settings: Any = settings_of(graph)
     builder = StateGraph(state, context_schema=settings, input_schema=PostInput, output_schema=output)
@@ -126,7 +126,7 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
 
 
 async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | None = None) -> JSON:
-    """Check the post and the settings, and clear what an earlier case left on this thread."""
+    """Check the post and the settings, and clear the state of an earlier case on this thread."""
     given = context_of_run(runtime)
     _check_configurable(runtime.context, own_nodes=graph not in GRAPHS)
     line_up = await LINE_UPS.load(given.line_up, afresh=True) if given.line_up else None
@@ -258,7 +258,7 @@ _CLEAN_IF_THERE: JSON = {
 
 
 async def _threshold_file_text(context: Context) -> str | None:
-    """Return the text of the threshold file that the run names, as it stands now; None where it names none."""
+    """Return the current text of the run's threshold file; None if the run names no file."""
     name = context.threshold_file
     return await THRESHOLDS.load(name, afresh=True) if name else None
 
@@ -288,7 +288,7 @@ async def _load_picture(ref: str, edge: int) -> Picture:
 
 
 def _post_as_sent(state: PostInput, messages: Sequence[JSON]) -> PostInput:
-    """Return what was sent, with the post's own fields filled from the message that it came in, if it came in one."""
+    """If the post came as a chat message, copy the message's text and image into the post's own fields."""
     message = post_in_messages(messages)
     if message is None:
         return state

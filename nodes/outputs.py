@@ -9,7 +9,7 @@ from tribunal.nodes.state import channel_hints
 
 
 def _output(name: str, *channels: str) -> Any:
-    """Return what a graph gives back: the log of its calls, and these channels, which its caller merges."""
+    """Return the output of a graph: the log of its calls, and these channels, which its caller merges."""
     hints: dict[str, Any] = {}
     for channel in ("calls", "warnings", *channels):
         plain, *said = get_args(channel_hints()[channel])

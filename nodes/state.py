@@ -106,7 +106,7 @@ _Appeal = Annotated[
 
 @with_config(ConfigDict(json_schema_extra={"examples": _EXAMPLES}))
 class PostInput(TypedDict, total=False):
-    """What a graph takes: a text, an image, or both."""
+    """The input of a graph: a text, an image, or both."""
 
     text: Annotated[_Text, PostChannel(_Text)]
     image: Annotated[
@@ -263,7 +263,7 @@ class ResearchState(CaseState, total=False):
 
 
 class Case(PanelState, ResearchState, total=False):
-    """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
+    """The state with every channel of every piece: the state of the hybrid court, and of a custom pipeline."""
 
     review: Annotated[JSON | None, Like(Review | None, "What a person made of the case; null where none has yet.")]
     trials: Annotated[list[JSON], Like(list[Trial], "Earlier trials, which a person sent back with a question."), merge]
@@ -298,7 +298,7 @@ def channel_forms() -> dict[str, Any]:
 
 
 def read_channel(state: Mapping[str, Any], channel: str) -> Any:
-    """Return what a channel of a case holds, in its form. Raises `WrongState` if it holds something else."""
+    """Return the value of a channel of a case, in its form. Raises `WrongState` if it has another form."""
     return read_as(channel_forms()[channel], channel, state.get(channel))
 
 
@@ -318,7 +318,7 @@ def cues_in(state: CaseState) -> list[Cue]:
 
 
 def opinions_of(state: CaseState) -> list[Opinion]:
-    """Return what the perspectives said, in the order of their names. Raises as `read_channel`."""
+    """Return the perspectives' opinions, in the order of their names. Raises as `read_channel`."""
     return read_channel(state, "opinions") if "opinions" in state else []
 
 
@@ -328,7 +328,7 @@ def precedents_of(state: CaseState) -> list[Precedent]:
 
 
 def last_turn(state: CaseState, seat: str, round: int) -> Turn | None:
-    """Return what a seat said in a round of the debate, if it spoke. Raises as `read_channel`."""
+    """Return a seat's turn in a round of the debate, if it spoke. Raises as `read_channel`."""
     return next((turn for turn in transcript_of(state) if (turn.seat, turn.round) == (seat, round)), None)
 
 
@@ -365,13 +365,13 @@ def write_turn(
     """Stream a turn to whoever watches, and return the update that writes it, with the log of its call.
 
     Args:
-        answer: that which the turn was made of.
+        answer: the answer that the turn was made of.
         runtime: that of the run.
         seat: who speaks.
         stage: at which stage, as `Turn.stage`.
         round: in which round.
         id: the turn's, where the seat speaks more than once in a round.
-        warnings: those that aren't in the answer's log.
+        warnings: warnings that aren't in the answer's log.
         **said: the other fields of `Turn`.
     """
     turn = Turn(id=id or f"{seat}/{round}", seat=seat, stage=stage, round=round, **said).dump()

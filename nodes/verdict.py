@@ -54,7 +54,7 @@ async def deliver(
 
     Args:
         label: the number of a category of the scheme.
-        scheme: that which it is of.
+        scheme: the scheme of the label.
         words: the explanation.
         state: the case so far.
         runtime: that of the run.
@@ -107,8 +107,8 @@ def announce_outcome(
         state: the case.
         outcome: its outcome.
         runtime: that of the run.
-        reviewed: what a person made of it, for the answer to the post's message.
-        warnings: those of the calls that aren't in the state yet, for the same.
+        reviewed: a person's decision about the outcome, for the answer to the post's message.
+        warnings: warnings of calls that aren't in the state yet, for the same.
     """
     runtime.stream_writer({"event": "outcome", **outcome})
     answered = answer_message(state, outcome, reviewed, warnings) if state.get("messages") else {}
@@ -131,7 +131,7 @@ def confidence_wanted(context: Context) -> bool:
 
 
 def with_confidence(role: Role[Filled], state: Mapping[str, Any]) -> Role[Filled]:
-    """Return the role of whoever decides, asked for a confidence where this run needs one."""
+    """Return the role of the deciding agent, which is asked for a confidence if this run needs it."""
     return replace(role, form=sure_form(role.form)) if confidence_wanted(context_of(state)) else role
 
 
@@ -144,7 +144,7 @@ def vote_confidence(state: Mapping[str, Any], votes: int, of: int, calls: Iterab
         state: the case.
         votes: how many chose the winner.
         of: how many voted.
-        calls: those in which they did.
+        calls: the calls of the voters.
     """
     if of < 2 or not confidence_wanted(context_of(state)) or was_rehearsed(calls, state.get("warnings", ())):
         return None
@@ -157,7 +157,7 @@ async def is_uncertain(state: Mapping[str, Any], label: int, scheme: Scheme, con
     Args:
         state: the case.
         label: that the verdict chose: the number of a category of the scheme.
-        scheme: that which it is of.
+        scheme: the scheme of the label.
         confidence: that it states, from 0 to 1.
 
     Raises:
@@ -203,7 +203,7 @@ async def fitted_threshold(context: Context, case: Mapping[str, Any] | None = No
 
 
 def describe_misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
-    """Say, for the verdict, what a threshold was fitted to and this run isn't; no graph: one without a name."""
+    """Return differences between the data that a threshold was fitted to and this run; no graph: one without a name."""
     yes_or_no = (
         graph in GRAPH_SETTINGS and "scheme" not in GRAPH_SETTINGS[graph].model_fields
     ) or context.mode == "zero-shot"
@@ -239,7 +239,7 @@ def is_closed(state: Mapping[str, Any]) -> bool:
 
 
 def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None:
-    """Return a line that says what is wrong with the outcome of a case; None if nothing is.
+    """Return a line that names the problem of a case's outcome; None if there is none.
 
     Args:
         state: the case.

@@ -3,7 +3,7 @@
 A slow page holds up no other: the judgement is updated after one page while the next are on their way. The fetches live
 here, by the crawl's id, and not in the state: a case that goes on in another process fetches its pages again.
 
-A page is read window by window. Of an answer, a passage is kept if it stands in the page word for word.
+A page is read window by window. A passage of an answer is kept if the page has it word for word.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Crawl:
         return self._tasks[url]
 
     def cancel(self) -> None:
-        """Stop what is still under way."""
+        """Stop all unfinished work."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -112,7 +112,7 @@ async def resume_crawl(state: ResearchState) -> Crawl:
 
 
 async def end_crawl(state: ResearchState) -> None:
-    """Forget the crawl under way, and stop what it still has under way."""
+    """Forget the current crawl, and stop its unfinished work."""
     held = await _crawls.get()
     if crawl := held.pop(state.get("crawl") or "", None):
         crawl.cancel()

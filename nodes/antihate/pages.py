@@ -97,7 +97,7 @@ async def fetch_pages(state: ResearchState, runtime: Runtime[Context]) -> JSON:
 
 
 async def _pages_to_read(state: ResearchState) -> JSON:
-    """Return what a person is shown at a stop before pages are sent for."""
+    """Return the summary that a person is shown at a stop before pages are fetched."""
     context = context_of(state)
     [model, *_] = models_of_seat(context, PASSAGES.seat, PASSAGES.falls_to, (await current_registry()).environment)
     pages = [each["url"] for each in state["pending"]]
@@ -106,7 +106,7 @@ async def _pages_to_read(state: ResearchState) -> JSON:
 
 @agent
 async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Hand out the next page that was read, with its passages, word for word; read those that have arrived (phase 2b).
+    """Return the next page that was read, with its passages, word for word; read the pages that arrived (phase 2b).
 
     The pages that have arrived are read together. They are handed out one by one, for the judgement after each.
     """

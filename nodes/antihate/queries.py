@@ -54,7 +54,7 @@ def warn_of_unread_pages(wanted: int, turn: int, context: Context) -> list[str]:
 
 @agent
 async def propose_queries(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Propose three or more queries that haven't been tried, and say what has to be verified (phase 1).
+    """Propose three or more new queries, and name the facts to verify (phase 1).
 
     Sees the post, what was thought and tried before, and what was missing. Without a search API the model names pages
     instead, which are crawled as they are.
@@ -116,7 +116,7 @@ def _fresh_urls(urls: Sequence[str], tried: Sequence[str]) -> list[str]:
 
 
 def _distinct_queries(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
-    """Return the queries that are new, told apart by their words."""
+    """Return the new queries. Two queries with the same words are the same."""
     seen = {" ".join(each.casefold().split()) for each in tried}
     kept = []
     for query in queries:

@@ -52,10 +52,10 @@ async def ask_archived(
         key: which call of that step it is.
         check: as for `ask`.
         mend: as for `ask`.
-        **material: what the role is shown, as for `ask`, beside whether it is told details.
+        **material: the material that the role is shown, as for `ask`, and whether it is told details.
 
     Raises:
-        BadInput: what was archived is no answer to this call.
+        BadInput: the archived answer is no answer to this call.
     """
     library = await library_of_case(state)
     policy = await policy_of(state)
@@ -104,7 +104,7 @@ def merge_logs(answers: Sequence[Answer[Any]]) -> JSON:
 
 @node
 async def begin_research(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Open the search and the archive, before any call, and clear what an earlier post left.
+    """Open the search and the archive, before any call, and clear the state of an earlier post.
 
     Raises:
         BadInput: the search or the archive is none.

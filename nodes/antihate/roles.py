@@ -17,12 +17,12 @@ MOST_URLS = 10
 
 
 def list_bounds(most: int, least: int = 0) -> Any:
-    """Return how many entries a list has, on the wire alone: what comes back is counted where it is used."""
+    """Return the bounds of a list's length, sent to the server only: the answer is counted where it is used."""
     return Field(json_schema_extra={"minItems": least, "maxItems": most} if least else {"maxItems": most})
 
 
 class PlanForm(Form):
-    """What is thought before searching, and what has to be verified. Archives from before this was asked have none."""
+    """The thoughts before a search, and the facts to verify. Older archives have none."""
 
     thought: Annotated[str, text_bounds(REASON)] = ""
     entities: Annotated[list[Annotated[str, text_bounds(GROUP)]], list_bounds(10)] = Field(default_factory=list)
@@ -55,7 +55,7 @@ class PassageForm(Form):
 
 
 class PassagesForm(Form):
-    """What a window holds."""
+    """The passages of a window."""
 
     passages: list[PassageForm]
 

@@ -59,7 +59,7 @@ class CuesForm(Form):
 
 
 class ArgumentForm(Form):
-    """What is said of one cue."""
+    """An argument about one cue."""
 
     cue_id: str
     target_group: Annotated[str, text_bounds(GROUP)] = ""
@@ -69,7 +69,7 @@ class ArgumentForm(Form):
 
 
 class ArgumentsForm(Form):
-    """What is said, cue by cue."""
+    """The arguments, cue by cue."""
 
     arguments: list[ArgumentForm]
 
@@ -158,7 +158,7 @@ def argument_mender(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
     isn't restated is the court's.
 
     Args:
-        cues: those of the case.
+        cues: the cues of the case.
         who: the seat that argues, for the warnings.
 
     Raises (when mending):
@@ -207,12 +207,12 @@ def concede_unanswered(cues: Iterable[Cue], said: Sequence[Argument]) -> tuple[A
 
 
 def carry_over_arguments(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:
-    """Return what the prosecution last said of the cues that it now leaves out and never withdrew.
+    """Return the prosecution's last arguments about cues that it now leaves out and never withdrew.
 
     Args:
-        cues: those of the case.
+        cues: the cues of the case.
         before: the turns of earlier rounds, in order.
-        said: what the prosecution says in this round.
+        said: the prosecution's arguments of this round.
     """
     as_brought = {
         cue.id: Argument(
@@ -238,8 +238,8 @@ def quote_turn(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> 
     """Return a turn as the others read it: each cue or argument, with a line for every field of it.
 
     Args:
-        turn: what was said.
-        cues: those of the case: an argument is shown with the type and the characteristic of its cue.
+        turn: the turn.
+        cues: the cues of the case: an argument is shown with the type and the characteristic of its cue.
         whole: whether an argument is shown with its cue's first justification and category, too.
     """
     known = {cue.id: cue for cue in cues}

@@ -21,7 +21,7 @@ GATEKEEPER = Role("gatekeeper", "gatekeeper", "arcade/gatekeeper", cues_form(_TY
 
 @agent
 async def scan_post(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """Scan the post; sees the post alone."""
+    """Scan the post; sees only the post."""
     most = context_of(state, runtime).cue_limit
     answer = await ask(replace(GATEKEEPER, form=cues_form(_TYPES, most)), state, runtime)
     cues, extra = number_cues(answer.value.cues, most, "gatekeeper")

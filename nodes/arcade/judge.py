@@ -1,4 +1,4 @@
-"""Those who decide: the judge, who has heard a debate, and the classifier, who decides alone (Appendix D.3)."""
+"""The deciding agents: the judge, after a debate, and the classifier, without a debate (Appendix D.3)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def to_judge(state: CaseState) -> Literal["debated", "dismissed or failed"
 
 @agent
 async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """Decide; sees the post, what the case holds beside it, and every round of both sides (equation 7).
+    """Decide; sees the post, the case's material beside it, and every round of both sides (equation 7).
 
     Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
@@ -137,7 +137,7 @@ async def categories_in_force(state: CaseState) -> list[str]:
 async def deliver_decision(
     decision: DecisionForm, state: CaseState, runtime: CaseRuntime, log: JSON, **more: Any
 ) -> JSON:
-    """Return the verdict that a decision is, as an update of the state; arguments are those of `deliver`."""
+    """Return the verdict of a decision, as an update of the state; the arguments are those of `deliver`."""
     scheme = context_of(state).scheme
     label = (await policy_of(state)).label(scheme, decision.category)
     return await deliver(

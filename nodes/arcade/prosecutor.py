@@ -52,7 +52,7 @@ PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", ar
 
 @agent
 async def indict_post(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """Bring at most three cues of any type (track I); sees the post, and what the case holds beside it.
+    """Bring at most three cues of any type (track I); sees the post and the case's material beside it.
 
     With none, the defence and the judge are still asked, as in the published code.
     """
@@ -157,7 +157,7 @@ async def to_defence_or_rest(state: CaseState) -> Literal["argued", "no cue in d
 
 @node
 async def rest_case(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """End the debate early, since no cue is in dispute; what is left of the rounds is spared."""
+    """End the debate early, since no cue is in dispute; the remaining rounds are saved."""
     k, rounds = state["round"], context_of(state).rounds
     spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
     how = f"no cue was in dispute after round {k} of {rounds}"

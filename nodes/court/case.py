@@ -35,7 +35,7 @@ TRIAL = 3
 
 @node
 async def open_case(state: Case, runtime: CaseRuntime) -> JSON:
-    """Check what the court's own settings name, before any call, and clear what an earlier case left.
+    """Check the court's own settings, before any call, and clear the state of an earlier case.
 
     Raises:
         BadInput: a perspective, the store of precedents, the search, the archive or the review rule is wrong.
@@ -104,7 +104,7 @@ def _route_triaged(state: Case) -> Literal["not clear", "for review", "clear"]:
 
 
 async def _branch_to_court(state: Case, scan: str) -> list[Send | str]:
-    """Return the way to the gatekeeper, which is called `scan`, and beside it the ways to whoever looks things up.
+    """Return the paths to the gatekeeper (called `scan`) and to the agents that look things up.
 
     They run at the same time and see nothing of each other's calls, so each leaves a share of the budget to the others.
     All but the gatekeeper are sent for: of two that are branched to, a server couldn't tell whose an edit is to be.
@@ -124,7 +124,7 @@ async def _branch_to_court(state: Case, scan: str) -> list[Send | str]:
 
 @node
 async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
-    """Join those who scan and those who look things up; the scan decides the track."""
+    """Join the scan and the research; the scan decides the track."""
     context = context_of(state)
     if is_closed(state) or not context.web or not _has_text(state) or state.get("evidence"):
         return {}
@@ -133,7 +133,7 @@ async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
 
 @node
 async def report_research(state: Case, runtime: CaseRuntime) -> JSON:
-    """Hand to the court what the research found; if it broke off, say so, and the trial goes on."""
+    """Give the research's results to the court; if the research broke off, say so, and the trial goes on."""
     outcome: Any = state.get("outcome") or {}
     if not outcome:
         return {}
@@ -194,7 +194,7 @@ TRIAGE = Role("triage", "triage", "court/triage", sure_form(decision_form), 0.0,
 
 @asking_node
 async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
-    """Decide what is clear at a first look; sees the post alone.
+    """Decide posts that are clear at a first look; sees only the post.
 
     A decision that isn't sure enough stays in the log: nobody who argues or judges is shown it. A first look that
     refuses or fails leaves the post to the trial. Without the setting `triage` nobody is asked.

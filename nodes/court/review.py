@@ -129,7 +129,7 @@ async def check_review_answer(state: Case, answer: Any) -> None:
     """See that an answer fits the policy of a case, before the case goes on with it.
 
     Raises:
-        BadInput: it doesn't: the field, the value, and what it may be.
+        BadInput: it doesn't fit: the field, the value, and the allowed values.
     """
     try:
         review_answer_form(await policy_of(state), context_of(state).scheme).model_validate(answer)
@@ -215,7 +215,7 @@ def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
 
 
 def _start_retrial(state: Case, question: str, reviewer: str | None, at: str) -> JSON:
-    """Begin one more trial, with the question before the agents; the one before is kept whole."""
+    """Begin one more trial, with the question before the agents; the previous trial is kept in full."""
     before = Trial(
         id=f"trial-{len(state.get('trials', [])) + 1}",
         question=question,

@@ -103,14 +103,14 @@ class ScoresForm(Form):
 
 
 class Criticism(Form):
-    """What the Reflection says of one answer."""
+    """The Reflection's criticism of one answer."""
 
     errors: Annotated[str, text_bounds(CLAIM, least=1)]
     suggestion: Annotated[str, text_bounds(CLAIM, least=1)]
 
 
 class ReflectionForm(Form):
-    """What the Reflection says of each answer, under its view's name."""
+    """The Reflection's criticism of each answer, under its view's name."""
 
     feedback: Any
 
@@ -212,7 +212,7 @@ async def _ask_judge(
 
 @asking_node
 async def reflect_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
-    """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
+    """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers are kept."""
     answers = turns_at_stage(state, "answer")
     views = tuple(map(view_of_turn, answers))
     try:
@@ -313,7 +313,7 @@ async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or
 async def summarise_debate(state: Views, runtime: CaseRuntime) -> JSON:
     """Decide; sees the post, the history, and the answers of a last round that nobody weighed.
 
-    Where all agreed, their answer stands even if the Summary refuses or fails.
+    If all views agreed, their answer is kept even if the Summary refuses or fails.
     """
     entry = round_entry(state)
     unweighed = [] if entry.get("best") else turns_at_stage(state, "answer")

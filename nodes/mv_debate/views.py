@@ -45,7 +45,7 @@ REVISION = replace(ANSWER, name="view.revision", prompt="mv_debate/revision")
 
 
 class ViewSeat(SeatState, total=False):
-    """What one view is sent: the post, who it is, and what it is shown."""
+    """The input of one view: the post, the view's name, and the material that it is shown."""
 
     view: Annotated[str, says("Which view speaks, by name.")]
     round: int
@@ -67,7 +67,7 @@ def spent_budget_update(budget: Budget, what: str) -> JSON:
 
 @node
 async def open_debate(state: Views, runtime: CaseRuntime) -> JSON:
-    """Clear the table of what an earlier post on this thread left. The verdict is YES or NO, whatever the scheme."""
+    """Clear the state of an earlier post on this thread. The verdict is YES or NO in every scheme."""
     return {"scheme": "binary", "debate": Overwrite([]), "dropped": Overwrite([])}
 
 
@@ -81,7 +81,7 @@ async def call_round(state: Views, runtime: CaseRuntime) -> JSON:
 
 @router
 async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
-    """Send every view at once, each with what was said."""
+    """Send the round to every view at once, each with the earlier turns."""
     if state.get("budget_spent"):
         return "budget spent"
     shared = case_for_seat(state, "round", "transcript", "debate")
@@ -198,19 +198,19 @@ async def to_control(state: Views) -> list[str] | Literal["all agree, or too few
 
 
 def turns_at_stage(state: Mapping[str, Any], stage: str, round: int | None = None) -> list[Turn]:
-    """Return what was said at a stage of a round, by default of the one under way, in the order of the speakers."""
+    """Return the turns at a stage of a round (by default the current round), in the order of the speakers."""
     wanted = (stage, state["round"] if round is None else round)
     turns = state.get("transcript", [])
     return [Turn.model_validate(turn) for turn in turns if (turn["stage"], turn["round"]) == wanted]
 
 
 def round_entry(state: Mapping[str, Any]) -> JSON:
-    """Return what the state holds of the round under way. Don't change it in place."""
+    """Return the state's entry for the current round. Don't change it in place."""
     return next((entry for entry in state.get("debate", []) if entry["round"] == state["round"]), {})
 
 
 def answers_in_words(turns: Iterable[Turn], title: Ours | None = None) -> Material:
-    """Return answers as material in a prompt, each under its view's name and with what it says."""
+    """Return answers as material in a prompt, each under its view's name."""
     return together(
         together([ours("{}{}: ", title or "", view_of_turn(turn)), answer_in_words(turn)], "") for turn in turns
     )
@@ -222,7 +222,7 @@ def answer_in_words(turn: Turn) -> Material:
 
 
 def reflection_in_words(lines: Iterable[str]) -> Material:
-    """Return what a reflection says of each view, a line each, as material in a prompt."""
+    """Return a reflection on each view, one line each, as material in a prompt."""
     said = (line.partition(": ") for line in lines)
     return entries("reflection", [Entry(None, [(view, words)]) for view, _, words in said])
 
@@ -233,7 +233,7 @@ def view_of_turn(turn: Turn) -> str:
 
 
 def history_in_words(state: Mapping[str, Any]) -> Material:
-    """Return what the rounds so far have left, as material in a prompt.
+    """Return the results of the rounds so far, as material in a prompt.
 
     Of each round the answers that it kept (the best, or all). Where a reflection was adopted, they stand as they were
     first given, then what the reflection said of them, then the revised answers: nobody reads a reflection on an

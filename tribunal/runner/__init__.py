@@ -1,1 +1,1 @@
-"""The one place where a case is tried, whoever asked for it."""
+"""Runs cases for every caller: runs, batches and the service."""

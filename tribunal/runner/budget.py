@@ -21,7 +21,7 @@ from tribunal.settings.context import Context
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What a run may spend, and what other runs have spent `elsewhere` that share the limits."""
+    """The limits of a run, and the costs of other runs that share the limits (`elsewhere`)."""
 
     most: Limits = NO_LIMITS
     elsewhere: Spending = NO_SPENDING
@@ -62,7 +62,7 @@ _KINDS = (
 
 
 class RunBudget:
-    """Count what a run has spent and what its posts under way may still spend.
+    """Counts the costs of a run, and the reservations of its running posts.
 
     Attributes:
         under_way: how many posts were begun and have not ended.
@@ -88,7 +88,7 @@ class RunBudget:
         return True
 
     def settle_post(self, spent: Spending | None) -> None:
-        """Replace a post's reservation by what it spent; None is unknown, and counts as the whole reservation."""
+        """Replace a post's reservation by its cost; None is unknown, and counts as the full reservation."""
         spent = self._reservation if spent is None else spent
         self.under_way -= 1
         self._add_spending(spent)
@@ -99,7 +99,7 @@ class RunBudget:
         self._add_spending(self._reservation)
 
     def explain_exhaustion(self, more: int = 1) -> str:
-        """Return why so many more posts may not begin, and how to go on; empty if they may. 0: those under way."""
+        """Return why this number of posts can't begin, and how to go on; empty if they can. 0: the running posts."""
         option, words = next(self._limits_without_room(more), ("", ""))
         return f"{words}; to go on, give {option}" if option else words
 
@@ -116,7 +116,7 @@ class RunBudget:
 
     @property
     def _reservation(self) -> Spending:
-        """Return what one post under way may spend; a post of unknown cost counts as this."""
+        """Return the reservation of a running post; a post of unknown cost counts as this."""
         return Spending(**{name: getattr(self._of_a_post, name) or getattr(self._dearest, name) for name, *_ in _KINDS})
 
     def _limits_without_room(self, more: int = 1) -> Iterator[tuple[str, str]]:

@@ -34,9 +34,9 @@ class CaseAttempt:
     """An attempt at a case.
 
     Attributes:
-        held: the case, with the number of the attempt.
-        observer: what the telemetry is told of it.
-        allowance: what it may spend of its key's daily budget.
+        held: the leased case, with the number of the attempt.
+        observer: the telemetry's observer of the attempt.
+        allowance: the part of its key's daily budget that it may use.
         events: rows of its events that aren't stored yet.
         has_failed: whether an error of this program has ended it.
     """
@@ -48,7 +48,7 @@ class CaseAttempt:
     has_failed: bool = False
 
     def __post_init__(self) -> None:
-        """Begin the numbers of its events after those of earlier attempts."""
+        """Continue the numbers of its events after the events of earlier attempts."""
         self._numbers = count(self.held.attempt * 100_000)
 
     def add_event(self, event: JSON) -> None:
@@ -66,15 +66,15 @@ class CaseLedger:
     """
 
     def __init__(self, store: Store, case_store: CaseStore, outages: Outages, telemetry: RunnerTelemetry) -> None:
-        """Use a case store; a case that is held, is settled with the `outages`."""
+        """Use a case store; the `outages` are told about every case that waits for a server."""
         self._store, self._case_store, self._outages, self._telemetry = store, case_store, outages, telemetry
         self.is_stopping = False
 
     @asynccontextmanager
     async def append_events(self, case: CaseAttempt) -> AsyncIterator[None]:
-        """Store an attempt's events while it runs, a moment later, for those who listen from any replica.
+        """Store an attempt's events while it runs, with a short delay, for listeners on any replica.
 
-        What is left at the end is stored with the record, so no event comes after it.
+        The remaining events are stored with the record, so no event comes after it.
         """
         is_over = asyncio.Event()
 

@@ -193,7 +193,7 @@ class Worker:
             return await self.trials_on_checkpoints.run(held, listen, **how)
 
     async def stop(self, seconds: float) -> None:
-        """Let what is in flight end, for so long; what is left goes back to the queue."""
+        """Let running cases finish for this time; return the others to the queue."""
         self._ledger.is_stopping = True
         hurry = asyncio.create_task(self._hurry.wait())
         loop = asyncio.get_running_loop()
@@ -207,5 +207,5 @@ class Worker:
         await asyncio.gather(*running, return_exceptions=True)
 
     def hurry(self) -> None:
-        """Don't wait any longer for what is in flight."""
+        """Stop waiting for running cases."""
         self._hurry.set()

@@ -213,7 +213,7 @@ def result_line(place: int, repeat: int, seconds: float, record: Record, sample:
 
 
 def encode_line(place: int, repeat: int, seconds: float, record: Record, beside: JSON) -> bytes:
-    """Return a line of results.jsonl, of its record and what lies beside it."""
+    """Return a line of results.jsonl, made of its record and the fields beside it."""
     head = f'{{"place":{place},"repeat":{repeat},"seconds":{seconds:.4f},'
     body = record.model_dump_json()[1:-1]
     return f"{head}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")

@@ -35,10 +35,10 @@ async def decide_posts(
 ) -> RunTally:
     """Decide every post that has no result in the folder yet.
 
-    A first Ctrl-C (or SIGTERM) lets those in flight finish; a second one stops at once.
+    A first Ctrl-C (or SIGTERM) lets running posts finish; a second Ctrl-C stops at once.
 
     Args:
-        job: what is decided.
+        job: the posts and settings to run.
         folder: the run's.
         options: how.
         pinned: what other processes have to find as it is here (`tribunal.runner.pins`).
@@ -47,7 +47,7 @@ async def decide_posts(
         The state of the run at the end; `stopped` says why not everything was done.
 
     Raises:
-        BadInput: a setting or the data is wrong. What was in flight is finished first; results stay.
+        BadInput: a setting or the data is wrong. Running posts are finished first; results are kept.
         DiskFull: the results can't be opened for writing.
     """
     decider, silent = PostDecider(job, options.prices), SilentServers(options.server_wait, options.warn)
@@ -128,7 +128,7 @@ def _count_earlier_results(
     """Count results from before in a tally, as `earlier`, and mark their posts in `done`; yield their number at times.
 
     Raises:
-        BadInput: a result is of no post of this run, or stands there twice.
+        BadInput: a result belongs to no post of this run, or occurs twice.
     """
     for start in read_line_starts(path):
         held = f"{path}: holds post {start.place}, repeat {start.repeat}"

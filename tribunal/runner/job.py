@@ -1,4 +1,4 @@
-"""Describe a run: what is decided, how it is carried out, and what its other processes are told."""
+"""Describe a run: its posts, its engine, and the information for its other processes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RunOptions:
         watch: takes the state of the run after every post.
         warn: takes each warning before the first post.
         engine: what carries it out.
-        limits: what it may spend, in all its starts.
+        limits: the limits of the run, over all its starts.
         keep_text: write each post's text into its result.
         stop_after_failures: stop once so many first posts all failed in the same way; 0: never.
         server_wait: how long the run waits for a model's server that is down.
@@ -97,7 +97,7 @@ def load_ray_engine() -> Any:
 
 @dataclass(frozen=True)
 class RunJob:
-    """Describe what a run decides.
+    """The posts and settings of a run.
 
     `samples` gives the same ones in the same order at every iteration; `budgets` are tokens by post id; `keep` says how
     verdicts are kept in the database beside the results; `config` is LangChain's, of each post's run.

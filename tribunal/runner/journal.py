@@ -25,7 +25,7 @@ _AT_END = ("finished", "head", "served", "continued")  # fields of run.json that
 
 
 def hash_line(line: bytes) -> str:
-    """Return the hash by which the next line names this one."""
+    """Return the hash of a line, which the next line quotes."""
     return hashlib.sha256(line).hexdigest()
 
 
@@ -49,7 +49,7 @@ def _read_run_if_readable(path: Path) -> JSON | None:
 
 
 def link_line(line: bytes, previous: str) -> bytes:
-    """Return a line with the hash of the one before it, in place of the link that it had."""
+    """Return a line with the hash of the previous line, in place of its old link."""
     return _LINK.sub(b"}\n", line)[:-2] + f',"previous":"{previous}"}}\n'.encode()
 
 
@@ -91,7 +91,7 @@ class ChainCheck:
         self._previous = hash_line(line)
 
     def check_end(self) -> None:
-        """Check that a finished run has all its lines, and that the last one is the one that run.json names."""
+        """Check that a finished run has all its lines, and that its last line is the line that run.json names."""
         posts, repeats = self._run.get("n"), self._run.get("repeats")
         if self._run.get("finished") and self._linked and isinstance(posts, int) and isinstance(repeats, int):
             missing = posts * repeats - self._lines
@@ -217,7 +217,7 @@ def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
 
 
 def parse_result(path: Path, line: bytes, offset: int) -> JSON:
-    """Return what a line of a results file holds, which begins at this byte.
+    """Return the result in a line of a results file, which begins at this byte.
 
     Raises:
         BadInput: it is broken.
@@ -239,7 +239,7 @@ def shows_rehearsal(line: bytes) -> bool:
 
 
 def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | None]) -> int:
-    """Replace results by other lines; the old ones go to superseded.jsonl.
+    """Replace results by other lines; the old lines go to superseded.jsonl.
 
     A crash at any moment leaves every result in one of the two files, and each place at most once in results.jsonl.
 

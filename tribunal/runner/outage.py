@@ -73,7 +73,7 @@ class SilentServers:
         self._since: dict[str, float] = {}
 
     def note_server(self, provider: str, why: str) -> None:
-        """Note what is wrong with a provider's server; with an empty text, that it answers."""
+        """Record the problem of a provider's server; an empty text means that it answers."""
         now = time.time()
         moment = time.strftime("%H:%M:%S UTC", time.gmtime(now))
         if why and provider not in self._since:
@@ -91,7 +91,7 @@ class UnansweredPosts:
     """Hold back the unanswered posts of a run until their cause is known."""
 
     def __init__(self, job: RunJob, folder: Path) -> None:
-        """Start with no post held back."""
+        """Start without waiting posts."""
         # A case that is put again leaves nothing behind, and no answer of it comes from a cache.
         self._context = job.context.model_copy(update={"cache": None, "review": False, "review_rule": []})
         self._graph, self._samples, self._folder = job.graph, job.samples, folder
@@ -101,7 +101,7 @@ class UnansweredPosts:
         self.asking: asyncio.Future[Record] | None = None
 
     def __len__(self) -> int:
-        """Return how many posts are held back."""
+        """Return the number of waiting posts."""
         return len(self._held)
 
     def hold_back(self, record: AnyResult, line: bytes) -> None:
@@ -118,7 +118,7 @@ class UnansweredPosts:
         return self._release(lambda model: model in models or not model)
 
     def release_all(self) -> list[tuple[AnyResult, bytes]]:
-        """Release every post held back."""
+        """Release every waiting post."""
         return self._release(lambda model: True)
 
     def describe_outage(self) -> str:

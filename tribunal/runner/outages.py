@@ -79,7 +79,7 @@ async def repeat(
     Args:
         work: one round.
         seconds: how long a pause is.
-        what: what is logged of a round that fails; the next one may work.
+        what: the name of the round in the log, if it fails; the next round may work.
         wake: ends a pause when it is set.
     """
     wake = wake or asyncio.Event()
@@ -134,7 +134,7 @@ class CaseBreaker(Breaker):
     last_answered: int = 0  # the number of the case that was answered and began last
 
     def admits(self, case_id: str) -> bool:
-        """Return whether a case may be begun. While one alone went unanswered, another may show that it was it."""
+        """Return whether a case may begin. If only one case was unanswered, another may show that the case was the cause."""
         if not self.times_opened:
             return True
         alone = len(self.unanswered) == 1 and case_id not in self.unanswered
@@ -161,10 +161,10 @@ class BatchStatuses(Protocol):
 
 
 class Outages:
-    """The breakers of one replica, and what it knows of the cases that no model answered."""
+    """The breakers of one replica, and its knowledge of the cases that no model answered."""
 
     def __init__(self, store: Store, batches: BatchStatuses, hold_seconds: float, metrics: RunnerMetrics) -> None:
-        """Begin with every breaker closed; a case is held for `hold_seconds` at most, where its caller asks no less."""
+        """Begin with every breaker closed; a case waits for at most `hold_seconds`, or for less if its caller asks."""
         self._store, self._batches, self._hold_seconds, self._metrics = store, batches, hold_seconds, metrics
         self._breakers: dict[str, CaseBreaker] = {}
         self._numbers, self._begun = count(1), dict[str, int]()  # the number of each case that is on trial
@@ -190,7 +190,7 @@ class Outages:
         return database_now() + min(self._hold_seconds, self._hold_seconds if seconds is None else seconds)
 
     async def needed_providers(self, graph: str, settings: JSON) -> NeededProviders:
-        """Return whom a case asks; nobody while every breaker is closed, when it doesn't matter."""
+        """Return the providers that a case needs; none while every breaker is closed, when it doesn't matter."""
         if not self.any_open:
             return ()
         with suppress(BadInput):  # which its trial will say
@@ -246,7 +246,7 @@ class Outages:
             await retry_while_away(partial(hold_longer, self._store, breaker.provider, breaker.why, until, but=case_id))
 
     async def admit_in_memory(self, held: Held) -> bool:
-        """Wait until a case may be begun that lives in this process alone; return False if its deadline is first."""
+        """Wait until a case that exists only in this process may begin; return False if its deadline comes first."""
         while not self.admit(held.id, needed := await self.needed_providers(held.graph, held.settings)):
             blocking = self.blocking(needed, held.id)
             left = (held.deadline or 0.0) - database_now()
@@ -278,12 +278,12 @@ class Outages:
     # After a trial
 
     async def decide(self, held: Held, record: Record, calls: Sequence[JSON]) -> Hold | None:
-        """Learn from a trial who answers, and return how its case is held; None: its outcome is its last.
+        """Learn from a trial which providers answer, and return how its case waits; None: its outcome is final.
 
         Args:
-            held: the case.
-            record: what the trial came to.
-            calls: those of this trial.
+            held: the leased case.
+            record: the record of the trial.
+            calls: the calls of this trial.
         """
         number = self._begun.get(held.id, self._last_number)
         last_calls = {split_name(call["model"])[0]: call["error"] for call in calls if not call["cached"]}

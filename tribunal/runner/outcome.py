@@ -63,7 +63,7 @@ class TrialObserver:
             self._observe_call(Call.model_validate(call))
 
     def log_fields(self) -> JSON:
-        """Return what a log line says of the trial."""
+        """Return the fields of a log line about the trial."""
         usage = Usage.from_calls(self.calls)
         fields: JSON = {"end": self.end, "calls": usage.calls}
         fields["tokens"] = usage.prompt_tokens + usage.completion_tokens
@@ -75,13 +75,13 @@ class TrialObserver:
 
 
 class RunnerMetrics(Protocol):
-    """Count what a runner meets."""
+    """Counts a runner's events."""
 
     def count_error(self, kind: str) -> None:
         """Count a case that an error of this program ended; `kind` is the error's type."""
 
     def count_held_case(self, provider: str) -> None:
-        """Count a case that is held because a provider doesn't answer."""
+        """Count a case that waits because a provider doesn't answer."""
 
     def set_provider_open(self, provider: str, *, is_open: bool) -> None:
         """Say whether the breaker of a provider is open."""
@@ -111,7 +111,7 @@ class Decided:
         record: its record, or what another process tells of it.
         line: the record as a line of results.jsonl; empty in the service.
         calls: the calls of the attempt, also those that the record lacks.
-        question: what a person is asked, if one has to decide.
+        question: the question to a person, if a person has to decide.
         has_checkpoints: whether the attempt has written some.
     """
 
@@ -168,7 +168,7 @@ Outcome: TypeAlias = Decided | Waits | Lost | Stopped | Invalid
 class Ledger(Protocol[Case]):
     """Where the outcomes of cases are stored: the folder of a run, or the case store.
 
-    Each method stores one kind of outcome and counts what the attempt has spent.
+    Each method stores one kind of outcome and counts the attempt's cost.
     """
 
     async def finish(self, case: Case, decided: Decided) -> None:

@@ -166,7 +166,7 @@ def _format_value(value: Any) -> str:
 
 
 def hash_code(graph: str) -> dict[str, str]:
-    """Return the hash of each file that a graph of one's own is made of, by its path in the project.
+    """Return the hash of each code file of a custom graph, by its path in the project.
 
     These are its own file, the modules of its project that are imported from there on (of a package all its modules),
     and the prompts in a folder `prompts` beside one of them. Of a graph of ours there are none: the version says it.

@@ -130,7 +130,7 @@ def add_calls(spent: UsageByModel, calls: Iterable[Call | ResultCall]) -> None:
 
 @dataclass
 class ShortcutSavings:
-    """Count what one shortcut saved a run: the rows of its results, calls, and tokens if known."""
+    """Counts the savings of one shortcut in a run: the rows of its results, calls, and tokens if known."""
 
     rows: list[int] = field(default_factory=list)
     calls: int = 0

@@ -68,7 +68,7 @@ class Sample(Frozen):
 
 @runtime_checkable
 class SkippingSamples(Protocol):
-    """Samples that skip those that are done without reading them."""
+    """Samples that skip the finished ones without reading them."""
 
     def posts_left(self, is_done: Callable[[int], bool]) -> Iterator[tuple[int, Sample]]:
         """Yield the samples that aren't done, each with its place."""
@@ -81,13 +81,13 @@ Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 
 class _ResultPart(BaseModel):
-    """Read what is measured of a line. A line holds more, and may hold more still later."""
+    """The measured part of a line. A line has more fields, and later versions may add others."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class ResultUsage(_ResultPart):
-    """Hold what a post cost. `cached_tokens` are those that the provider served from its own prompt cache."""
+    """The cost of a post. `cached_tokens` are the tokens that the provider served from its own prompt cache."""
 
     calls: Whole = 0
     prompt_tokens: Whole = 0
@@ -115,7 +115,7 @@ class ResultCall(_ResultPart):
 
 
 class ResultSaving(_ResultPart):
-    """Hold what a shortcut saved a post, at least."""
+    """The minimum that a shortcut saved for a post."""
 
     id: str
     calls: Whole = Field(default=0, ge=0)
@@ -141,7 +141,7 @@ class _CountedResult(_ResultPart):
 
 
 class ResultSummary(_CountedResult):
-    """Hold what a run itself reads of a result: of one from before, or of another process."""
+    """The fields of a result that the run itself reads: of an earlier result, or of another process."""
 
     outcome: str
     explanation: str = ""
@@ -152,7 +152,7 @@ AnyResult: TypeAlias = Record | ResultSummary
 
 
 class Result(_CountedResult):
-    """Hold one post in one repeat: its outcome, its gold label, and what it cost."""
+    """One post in one repeat: its outcome, its gold label, and its cost."""
 
     post_id: str
     repeat: Whole = Field(default=0, ge=0)
@@ -199,7 +199,7 @@ def find_run_folders(folders: Sequence[Path]) -> list[Path]:
 
 
 def read_run_file(folder: Path) -> JSON:
-    """Return what a run's results depend on, its run.json; raise `BadInput` if the folder is no run's."""
+    """Return a run's run.json, which lists all that its results depend on; raise `BadInput` for another folder."""
     path = folder / RUN
     try:
         held = parse_json(read_regular(path))

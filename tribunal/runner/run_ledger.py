@@ -1,4 +1,4 @@
-"""The ledger of a run: the posts that are left, results.jsonl, and what the run has spent.
+"""The ledger of a run: the remaining posts, results.jsonl, and the run's cost.
 
 A post that nobody answered is held back until another result shows whether the post or an outage is the cause
 (`tribunal.runner.outage`).
@@ -124,7 +124,7 @@ class RunLedger:
         return Stopped(f"{error}. Make room") if isinstance(error, DiskFull) else None
 
     def note_end(self, unkept: int, lowest_concurrency: Mapping[str, int]) -> None:
-        """Tell whoever watches that a post is no longer under way, with the state of whoever decides."""
+        """Report that a post has ended, with the state of its worker."""
         self.tally.in_flight -= 1
         self.tally.unkept = unkept
         self.tally.slowed = "; ".join(
@@ -134,7 +134,7 @@ class RunLedger:
         self.show()
 
     def show(self) -> None:
-        """Tell whoever watches the state of the run."""
+        """Report the state of the run."""
         self._watch(self.tally)
 
     def stop(self, why: str) -> None:
@@ -150,7 +150,7 @@ class RunLedger:
         return self._unanswered.asking
 
     async def finish_unanswered(self) -> None:
-        """Write the posts still held back as failures if the models answer others; otherwise stop the run."""
+        """Write the waiting posts as failures if the models answer others; otherwise stop the run."""
         if self._is_stopped or not self._unanswered:
             return
         if not await self._unanswered.models_still_answer():
@@ -175,7 +175,7 @@ class RunLedger:
             self.tally.add_result(record, self._prices)
 
     def _settle(self, post: RunPost, record: AnyResult | None) -> None:
-        """Replace the reservation of a post by what its calls cost; without a record, that isn't known."""
+        """Replace the reservation of a post by the cost of its calls; without a record, the cost is unknown."""
         if not post.is_settled:
             post.is_settled = True
             self._budget.settle_post(None if record is None else spending_of(record.calls, self._price))

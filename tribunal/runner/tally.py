@@ -95,7 +95,7 @@ def warn_of_mixed_formats(measured: JSON) -> str:
 
 @dataclass
 class ResultCounts:
-    """Count results and what they cost, in the unit of the prices; `unpriced` calls have no price.
+    """Counts results and their cost, in the unit of the prices; `unpriced` calls have no price.
 
     `unseen` are calls that a graph made past `ask`, which nothing else here counts. `unfit` are results in which a
     model took part that had failed its exam. `served` counts calls by model and `served` of
@@ -138,7 +138,7 @@ class ResultCounts:
 
 @dataclass(kw_only=True)
 class RunTally(ResultCounts):
-    """Hold the state of a run: the results of this start, and in `earlier` those that were there before.
+    """The state of a run: the results of this start, and in `earlier` the results of previous starts.
 
     `done` are results of this start, `before` those from before; `rehearsed` are results of both in which the rehearsal
     model took part. `slowed` says to how many requests at a time it went down where they timed out; empty where none
@@ -275,7 +275,7 @@ class ProgressLine:
     """Draw the state of a run as one line of a terminal: the most important first, as much as fits."""
 
     def __init__(self, tally: RunTally, *, priced: bool) -> None:
-        """Draw this tally; `priced` adds what it cost."""
+        """Draw this tally; `priced` adds its cost."""
         self.tally, self.priced = tally, priced
 
     def __rich_console__(self, console: drawn.Console, options: drawn.ConsoleOptions) -> drawn.RenderResult:

@@ -34,7 +34,7 @@ def main() -> None:
             os._exit(1)
 
     async def serve_leader() -> None:
-        """Decide the leader's posts. If it is killed, nobody waits for those under way."""
+        """Run the leader's posts. If it is killed, nobody waits for the running posts."""
         if await serve_posts(lambda: asyncio.to_thread(read_message, jobs), send):
             os._exit(1)
 
@@ -51,7 +51,7 @@ async def serve_posts(
     Args:
         receive: gives the next message: first the order of the run, then posts and rests; None after the last.
         send: takes each answer.
-        where: stands before a setting that is wrong here.
+        where: text before the name of a wrong setting.
 
     Returns:
         How many posts are under way after the last message.
