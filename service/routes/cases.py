@@ -39,6 +39,8 @@ from tribunal.store.tables import cases
 
 router = APIRouter(tags=["cases"], route_class=KeyFirst)
 _EVENT = 'id: 3\r\nevent: turn\r\ndata: {"event": "turn", "seat": "judge"}\r\n\r\n'
+# The whole stream is a string; for readers that parse it, each event is an object.
+_EVENTS = {"text/event-stream": {"schema": {"type": ["string", "object"]}, "example": _EVENT}}
 _POLL_SECONDS = 0.2  # between two looks at the events of a trial
 _TELLING = (*VERDICT_FILTERS, "hateful", "uncertain")  # filters that tell what the models came to
 CaseStatus = Literal["waiting", "queued", "running", "done", "cancelled"]
@@ -221,14 +223,7 @@ async def list_cases(replica: CurrentReplica, who: Finder, query: Annotated[Case
 @router.get(
     "/v1/cases/{case_id}/events",
     response_class=EventSourceResponse,
-    responses={
-        200: {
-            # The whole stream is a string; for readers that parse it, each event is an object.
-            "content": {"text/event-stream": {"schema": {"type": ["string", "object"]}, "example": _EVENT}},
-            "description": "server-sent events",
-        },
-        **api.responses("not_found"),
-    },
+    responses={200: {"content": _EVENTS, "description": "server-sent events"}, **api.responses("not_found")},
 )
 async def stream_case_events(
     case_id: api.CaseId,
@@ -289,37 +284,28 @@ _FORM_OF_TYPE: dict[str, Form] = {
     "text/html": "html", "text/markdown": "markdown", "application/json": "json", "*/*": "json",
 }  # fmt: skip
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
-_FORMS = {
-    "application/json": {
-        "schema": {
-            "title": "Explanation",
-            "type": "object",
-            "description": "docs/explaining.md lists the other fields",
-            "properties": {
-                "told_to": {"type": "string", "enum": ["auditor", "poster"], "description": "who reads it"},
-                "title": {"type": "string", "description": "its title"},
-            },
-            "required": ["told_to", "title"],
-            "additionalProperties": True,
-        },
-        "example": {"told_to": "poster", "title": "Your post is against our rules"},
+_EXPLANATION: JSON = {
+    "title": "Explanation", "type": "object", "description": "docs/explaining.md lists the other fields",
+    "properties": {
+        "told_to": {"type": "string", "enum": ["auditor", "poster"], "description": "who reads it"},
+        "title": {"type": "string", "description": "its title", "examples": ["Your post is against our rules"]},
     },
+    "required": ["told_to", "title"], "additionalProperties": True,
+}  # fmt: skip
+_FORMS = {
+    "application/json": {"schema": _EXPLANATION},
     "text/html": {"schema": {"type": "string"}, "example": "<!DOCTYPE html>…"},
     "text/markdown": {"schema": {"type": "string"}, "example": "# HATE SPEECH"},
 }
+_EXPLAINED = {
+    "content": _FORMS, "description": "the case, explained", "headers": api.describe_headers("Tribunal-Explanation"),
+}  # fmt: skip
 
 
 @router.get(
     "/v1/cases/{case_id}/explanation",
     response_class=Response,
-    responses={
-        200: {
-            "content": _FORMS,
-            "description": "the case, explained",
-            "headers": api.describe_headers("Tribunal-Explanation"),
-        },
-        **responses("not_found", "conflict", "spent"),
-    },
+    responses={200: _EXPLAINED, **responses("not_found", "conflict", "spent")},
 )
 async def explain_case(
     case_id: CaseId,
