@@ -19,7 +19,7 @@ import aiohttp
 import numpy as np
 
 SETTINGS = {"model": "openai:scripted"}
-_LISTENING = re.compile(r"listening on (http://\S+)")
+_LISTENING = re.compile(r"listening on (http://[\w.:\[\]]+)")
 Decide = Callable[[str], Awaitable[None]]
 Decider = Callable[[], contextlib.AbstractAsyncContextManager[Decide]]
 

@@ -36,6 +36,7 @@ from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.replica import run_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
+from tribunal.service.routes.parameters import UNKNOWN_FIELD, describe_headers
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
 from tribunal.store.table_versions import is_full
 
@@ -47,6 +48,19 @@ _ROUTERS = (
 )  # fmt: skip
 # A further page of the desk: its router here, and its entry in `visits.TABS`. The last one answers unknown addresses.
 _PAGES = (sign_in_page, case_lists, case_page, appeals_page, pages)
+_TAGS = {
+    "verdicts": "Judge posts.",
+    "cases": "Requests for a verdict, and their outcomes.",
+    "reviews": "Decisions by people.",
+    "appeals": "Cases that are decided again.",
+    "second opinions": "Decided cases that another person decides blind.",
+    "batches": "Files of posts.",
+    "webhooks": "Addresses that are told of every outcome.",
+    "audit": "The log of everything that people and keys did.",
+    "comments": "A replacement for the Perspective API.",
+    "moderations": "A replacement for OpenAI's moderations.",
+    "monitoring": "Health, metrics and figures.",
+}
 _KIND_OF_STATUS = {404: "not_found", 408: "timeout", 413: "too_large", 415: "wrong_type"}
 
 
@@ -69,6 +83,8 @@ def create_app(options: ServiceOptions) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        openapi_tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
+        generate_unique_id_function=lambda route: route.name,
     )
     # Swagger UI from our own files: where the service runs, a CDN may be out of reach.
     app.mount("/docs/files", StaticFiles(packages=[("fastapi_offline", "static")]), name="document_files")
@@ -131,13 +147,12 @@ def _problem_of(error: Exception) -> Problem:
         case RequestValidationError():
             fault = error.errors()[0]
             if fault["type"] == "json_invalid":
-                place, why = fault["loc"][-1], fault["ctx"]["error"]
-                return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
-            field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
-            if fault["type"] == "extra_forbidden":
-                return Problem(
-                    "bad_input", f"{field}: isn't known here; /docs lists the fields and parameters of this address"
-                )
+                character, why = fault["loc"][-1], fault["ctx"]["error"]
+                return Problem("bad_input", f"body: is not JSON: {why}, at character {character}")
+            place = [str(part) for part in fault["loc"]]
+            if fault["type"] == UNKNOWN_FIELD:
+                place.append(fault["ctx"]["field"])
+            field = ".".join(place[1:]) or place[0]
             return Problem("bad_input", f"{field}: {fault['msg']}")
         case DataError():
             return Problem("bad_input", "the request holds a character that no database takes, such as NUL")
@@ -156,6 +171,7 @@ def _problem_of(error: Exception) -> Problem:
 
 _REF = "#/components/schemas/"
 _BODY_ANSWERS = {"408": "error: timeout", "413": "error: too_large", "415": "error: wrong_type"}
+_HEADERS_OF_STATUS = {"401": ["WWW-Authenticate"], "429": ["Retry-After"], "503": ["Retry-After"]}
 _PLAIN_VALUES: dict[str, Any] = {"string": "…", "integer": 0, "number": 0.0, "boolean": False, "null": None}
 _RECORD_EXAMPLE: JSON = {
     "outcome": "verdict", "post_id": "t-1", "graph": "tribunal", "task": "hate", "scheme": "binary", "label": 0,
@@ -198,10 +214,13 @@ def _complete_operation(operation: JSON, schemas: JSON) -> None:
         for status, words in _BODY_ANSWERS.items():
             parts.append({"description": words, "content": {kind: {"schema": wrong["schema"]}}})
             responses.setdefault(status, parts[-1])
+    for status, response in responses.items():
+        names = ["X-Request-ID", *_HEADERS_OF_STATUS.get(status, ())]
+        response["headers"] = {**response.get("headers", {}), **describe_headers(*names)}
     for part in parts:
         for content in part.get("content", {}).values():
-            if "examples" not in content:
-                content.setdefault("example", _make_example(content.get("schema", {}), schemas))
+            if not {"example", "examples"} & content.keys():
+                content["example"] = _make_example(content.get("schema", {}), schemas)
 
 
 def _make_example(schema: JSON, schemas: JSON) -> Any:

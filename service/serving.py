@@ -29,10 +29,9 @@ from uvicorn.supervisors import Multiprocess
 from tribunal.core.calls import REHEARSED
 from tribunal.errors import BadInput
 from tribunal.process.loops import leave_loaded_alone
-from tribunal.process.terminal import say
 from tribunal.service.limits import LimitedConnection
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.telemetry.metrics import SHARED_METRICS_FOLDER, log_to_stderr, logger
+from tribunal.service.telemetry.metrics import SHARED_METRICS_FOLDER, START, log_to_stderr, logger
 from tribunal.settings.environment import setting
 
 if TYPE_CHECKING:
@@ -234,15 +233,14 @@ class _Supervisor(Multiprocess):
 
 
 def _say_started(options: ServiceOptions, port: int, database: str, started: Callable[[str], object] | None) -> None:
-    """Tell whoever starts the service where it listens and what it works on."""
-    processes = f", by {options.workers} processes" if options.workers > 1 else ""
+    """Log where the service listens and what it works on, at every log level."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     address = f"http://{host}:{port}"
-    say(f"tribunal: listening on {address}{processes}", aside=True)
-    say(f"tribunal: database: {database}", aside=True)
+    log = logger(START)
+    log.info(f"listening on {address}", processes=options.workers, database=database)
     if options.log_posts:
-        say("tribunal: the log holds the words of posts", aside=True)
+        log.warning("the log holds the words of posts")
     if not (options.settings.get("model") or setting("TRIBUNAL_MODEL")):
-        say(f"tribunal: {REHEARSED}", aside=True)
+        log.warning(REHEARSED)
     if started:
         started(address)

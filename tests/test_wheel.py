@@ -98,6 +98,18 @@ def test_one_name_is_installed(wheel: Path) -> None:
         assert ours <= set(names)
 
 
+def test_the_language_model_comes_with_its_licence(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        [metadata] = [archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
+        [licence] = [archive.read(name).decode() for name in names if "/licenses/tribunal/" in name]
+    fields = metadata.partition("\n\n")[0].splitlines()
+    assert "License-Expression: Apache-2.0 AND CC-BY-SA-3.0" in fields
+    assert "License-File: tribunal/core/language_model/LICENSE.md" in fields
+    assert "https://creativecommons.org/licenses/by-sa/3.0/" in licence
+    assert "tribunal/core/language_model/lid.176.ftz" in names
+
+
 def test_a_post_is_judged_beside_rooms_of_the_same_names(python: str, project: Path) -> None:
     script = "import tribunal, graphs; print(tribunal.__file__, graphs.__file__);"
     script += "print(tribunal.judge('Hello').outcome)"

@@ -6,7 +6,6 @@ that costs least is recommended: by money where every call has a price, otherwis
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -32,6 +31,7 @@ from tribunal.eval.report.overview import court_values
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.ledger import final_look_in_words
 from tribunal.process.files import write_whole
+from tribunal.review.table_files import CsvWriter
 from tribunal.runner.journal import RESULTS, report_unwritten
 from tribunal.runner.prices import Prices
 from tribunal.runner.results import read_results
@@ -154,9 +154,11 @@ def write_comparison(out: Path, compared: JSON) -> None:
         out.mkdir(parents=True, exist_ok=True)
         if compared["removal"]:
             text = io.StringIO(newline="")
-            table = csv.DictWriter(text, ("log", "id", "removed_by", "score", "probability"))
-            table.writeheader()
-            table.writerows(compared["differing"])
+            columns = ("log", "id", "removed_by", "score", "probability")
+            table = CsvWriter(text)
+            table.write_row(columns)
+            for post in compared["differing"]:
+                table.write_row(post[name] for name in columns)
             write_whole(out / DIFFERENCES, text.getvalue())
         measured = [(name, row) for name, row in compared["entries"].items() if row["explanations"]]
         court = court_values(measured, compared["rule_changes"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from tribunal.eval.datasets import PLUS
 from tribunal.eval.experiments.table import TABLE, ExperimentRow, ExperimentTable
 from tribunal.eval.report.page import output_folder, render_template
 from tribunal.process.files import write_whole
+from tribunal.review.table_files import CsvWriter
 from tribunal.schema import JSON
 
 _COLUMNS = (
@@ -87,8 +87,8 @@ def render_table(table: ExperimentTable) -> dict[str, str]:
 def _table_as_csv(table: ExperimentTable) -> str:
     """Return a line for each cell of each row, then one for each paired test; numbers aren't rounded."""
     file = StringIO()
-    out = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-    out.writeheader()
+    out = CsvWriter(file, lineterminator="\n")
+    out.write_row(_COLUMNS)
     for line in table.lines:
         row = " / ".join(filter(None, line.labels))
         for heads, cell in zip(table.heads, line.cells, strict=True):
@@ -101,12 +101,13 @@ def _table_as_csv(table: ExperimentTable) -> str:
                 )
             of = ("cell", row, column, dataset, condition, cell.model, measure, cell.paper, cell.paper_value)
             figures = (cell.value, cell.low, cell.high, cell.difference, cell.in_interval, cell.beside, cell.left_out)
-            out.writerow(dict(zip(_COLUMNS, (*of, *figures, cell.n, None, None, cell.gap), strict=True)))
+            out.write_row((*of, *figures, cell.n, None, None, cell.gap))
     for test in table.tests:
         same = {"model" if test.by == "condition" else "condition": test.same}
         numbers = {"measured": test.difference, "low": test.low, "high": test.high, "n": test.n}
         pair = {"kind": "paired test", "row": f"{test.second} less {test.first}", "dataset": test.dataset, **same}
-        out.writerow({**pair, "measure": test.measure, **numbers, "p": test.p, "p_holm": test.p_holm})
+        cells = {**pair, "measure": test.measure, **numbers, "p": test.p, "p_holm": test.p_holm}
+        out.write_row(cells.get(name) for name in _COLUMNS)
     return file.getvalue()
 
 

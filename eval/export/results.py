@@ -19,7 +19,6 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, DatasetPool, find_dataset, open_datasets
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.report.page import output_folder
-from tribunal.eval.runs.tables import escape_formula
 from tribunal.explanations.case_drawing import spoken_turn
 from tribunal.process.files import write_atomically
 from tribunal.review.table_files import ColumnKind, TableWriter
@@ -324,8 +323,7 @@ def write_frames(
     Args:
         runs: whose rows they hold.
         out: the folder, made if it isn't there.
-        form: parquet: columns have the types of `schema`; csv: as text, with a quotation mark before what a
-            spreadsheet would take for a formula.
+        form: parquet: columns have the types of `schema`; csv: as text.
         alone: the data set of every run, whose texts are laid beside it.
         named: data sets by name.
 
@@ -359,8 +357,7 @@ def _cell_value(kind: Kind, value: Any, form: Form) -> Any:
     if value is None:
         return None
     if kind == "text":
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return escape_formula(text) if form == "csv" else text
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if kind == "yes/no" and form == "csv":
         return "true" if value else "false"
     return float(value) if kind == "number" else value

@@ -179,8 +179,6 @@ class OutcomeTable:
         given, added = self._columns.row_cells(row, record)
         if self._form == "parquet":
             given = {name: None if cell is None else str(cell) for name, cell in given.items()}
-        else:
-            added = {name: escape_formula(value) for name, value in added.items()}
         self._writer.add({**given, **added})
 
     def close(self) -> None:
@@ -192,11 +190,6 @@ class OutcomeTable:
 def _plain_cell(value: Any) -> Any:
     plain = value is None or isinstance(value, str | int | float | bool)
     return value if plain else json.dumps(value, ensure_ascii=False)
-
-
-def escape_formula(value: Any) -> Any:
-    """Return a model's text so that a spreadsheet does not take it for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def _write_parquet_with_outcomes(

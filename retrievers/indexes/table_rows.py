@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
-from tribunal.core.text import make_visible, parse_json, wellformed
+from tribunal.core.text import make_visible, parse_json, restore_cell, wellformed
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.process.files import check_regular, is_lfs_pointer, open_regular
@@ -39,6 +39,8 @@ _SEPARATOR_LINE = re.compile(r"\ufeff?sep=(.)\r?\n?", re.IGNORECASE)  # Excel's 
 _QUOTED = re.compile(r'"[^"]*"?')
 _REMEDY = "give its encoding, such as --encoding cp1252 or --columns encoding=cp1252, or save it as UTF-8"
 _PACKED = ".gz"
+# Columns of tables that Tribunal has written: batches and cases, and annotations.
+_OURS = ({"decided_by", "rehearsed"}, {"smi_pattern", "policy_sha"})
 _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of its column was empty
 
 
@@ -289,6 +291,9 @@ def _read_delimited(
         try:
             reader = csv.DictReader(lines, delimiter=delimiter, strict=strict)
             names = reader.fieldnames or ()
+            is_ours = any(columns <= set(names) for columns in _OURS)
+            if is_ours:
+                names = reader.fieldnames = [restore_cell(name) for name in names]
             if ragged and (twice := [name for name, count in Counter(names).items() if count > 1]):
                 raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
             while True:
@@ -303,6 +308,10 @@ def _read_delimited(
                         f"file {table}: line {reader.line_num}: more cells than the {len(names)} columns; "
                         f"put a cell that holds {delimiter!r} into double quotes"
                     )
+                if is_ours:
+                    cells = {
+                        name: restore_cell(cell) if isinstance(cell, str) else cell for name, cell in cells.items()
+                    }
                 yield cells
         except (csv.Error, TypeError) as error:  # TypeError: the delimiter can't be one
             raise BadInput(

@@ -27,7 +27,7 @@ from tribunal.service.routes.parameters import RequestBody, ResponseBody, respon
 from tribunal.settings.context import context_from
 
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
-router = APIRouter(tags=["in place of OpenAI's moderations"], route_class=KeyFirst)
+router = APIRouter(tags=["moderations"], route_class=KeyFirst)
 MAX_INPUTS = 32
 HATE, THREATENING = "hate", "hate/threatening"
 CATEGORIES = (
@@ -149,7 +149,7 @@ async def list_models(replica: CurrentReplica, who: Owner) -> ModelList:
 
 
 @router.get("/v1/models/{model}", responses=responses("not_found", model=OpenAIError, body_of=openai_error))
-async def show_model(
+async def get_model(
     model: Annotated[str, Path(max_length=200, description="its name", examples=["tribunal"])],
     replica: CurrentReplica,
     who: Owner,
@@ -161,17 +161,11 @@ async def show_model(
     return ListedModel(id=graph)
 
 
-_JUDGED_HEADER = {
-    "description": "the categories that are judged; all others are false with score 0",
-    "schema": {"type": "string"},
-}
-
-
 @router.post(
     "/v1/moderations",
-    responses={200: {"headers": {"Tribunal-Categories": _JUDGED_HEADER}}, **dropin_responses(OpenAIError)},
+    responses=dropin_responses(OpenAIError, header="Tribunal-Categories"),
 )
-async def moderate(
+async def create_moderation(
     body: ModerationRequest, request: Request, response: Response, replica: CurrentReplica, who: Judge
 ) -> ModerationResponse:
     """Judge posts. The answer comes when all are decided. docs/service.md says what a score means."""

@@ -24,7 +24,7 @@ from tribunal.service.dropins.verdicts import (
 from tribunal.service.replica.keys import Caller
 from tribunal.service.routes.access import Access, CurrentReplica, KeyFirst
 from tribunal.service.routes.judge import MAX_TEXT
-from tribunal.service.routes.parameters import ResponseBody
+from tribunal.service.routes.parameters import RequestBody
 from tribunal.settings.context import context_from
 
 PerspectiveAttribute = Literal["IDENTITY_ATTACK", "HATE_SPEECH"]
@@ -32,10 +32,10 @@ JUDGED: tuple[PerspectiveAttribute, ...] = ("IDENTITY_ATTACK", "HATE_SPEECH")
 VERSION = "v1alpha1"
 
 
-class _GoogleModel(ResponseBody):
+class _GoogleModel(RequestBody):
     """As Google reads JSON: a name is written in either way, and one that isn't known is refused."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class TextEntry(_GoogleModel):
@@ -195,14 +195,10 @@ def _property_of(schema: JSON) -> JSON:
     return result
 
 
-_DROPPED_HEADER = {
-    "description": "the attributes that were asked for and aren't judged, where that isn't refused",
-    "schema": {"type": "string"},
-}
 _MAX_DROPPED_NAMES = 50  # in the header
 _NAME_IN_HEADER = re.compile(r"[A-Za-z0-9_-]{1,60}")  # as every attribute of Google's is called
 
-router = APIRouter(tags=["in place of the Perspective API"], route_class=KeyFirst)
+router = APIRouter(tags=["comments"], route_class=KeyFirst)
 KeyInQuery = Annotated[Caller, Depends(Access("judge", in_query=True, free=False))]
 
 
@@ -214,7 +210,7 @@ KeyInQuery = Annotated[Caller, Depends(Access("judge", in_query=True, free=False
         404: {"model": GoogleError, "description": "error: not_found"},
     },
 )
-async def discover(
+async def get_discovery_document(
     request: Request,
     response: Response,
     version: Annotated[str | None, Query(max_length=100, description=VERSION, examples=[VERSION])] = None,
@@ -229,12 +225,9 @@ async def discover(
 @router.post(
     "/v1alpha1/comments:analyze",
     response_model_exclude_none=True,
-    responses={
-        200: {"headers": {"Tribunal-Dropped-Attributes": _DROPPED_HEADER}},
-        **dropin_responses(GoogleError),
-    },
+    responses=dropin_responses(GoogleError, header="Tribunal-Dropped-Attributes"),
 )
-async def analyze(
+async def analyze_comment(
     body: AnalyzeCommentRequest, request: Request, response: Response, replica: CurrentReplica, who: KeyInQuery
 ) -> AnalyzeCommentResponse:
     """Score a comment. Offsets are UTF-16 code units. docs/service.md says what a score means."""

@@ -22,7 +22,7 @@ from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.replica import Replica
 from tribunal.service.routes.judge import wait_while_connected
-from tribunal.service.routes.parameters import ResponseBody, responses
+from tribunal.service.routes.parameters import ResponseBody, describe_headers, responses
 from tribunal.settings.context import context_from
 from tribunal.settings.graph_settings import GRAPHS
 
@@ -139,10 +139,12 @@ def error_response(request: Request, problem: Problem) -> JSONResponse:
     return JSONResponse(as_body(problem), problem.status, headers)
 
 
-def dropin_responses(shape: type[BaseModel], *kinds: str) -> dict[int | str, dict[str, Any]]:
-    """Return the errors that a drop-in route can answer with, for OpenAPI."""
-    say = google_error if shape is GoogleError else openai_error
-    return responses("busy", "undecided", "late", *kinds, model=shape, body_of=say)
+def dropin_responses(shape: type[BaseModel], *, header: str) -> dict[int | str, dict[str, Any]]:
+    """Return the headers and errors of a drop-in route for OpenAPI; `header` is the route's own."""
+    body_of = google_error if shape is GoogleError else openai_error
+    names = ("Tribunal-Case", "Tribunal-Score", "Tribunal-Uncertain", "Tribunal-Rehearsed", header)
+    errors = responses("busy", "undecided", "late", model=shape, body_of=body_of)
+    return {200: {"headers": describe_headers(*names)}, **errors}
 
 
 # Seconds. The clients of the Perspective API hang up after 60, and would never see what went wrong.

@@ -6,7 +6,6 @@ they are counted by the same conditions. What isn't known is counted as unknown.
 
 from __future__ import annotations
 
-import csv
 import io
 import time
 from collections import defaultdict
@@ -19,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.core.times import format_date, format_duration
 from tribunal.eval.report.page import render_template
-from tribunal.eval.runs.tables import escape_formula
+from tribunal.review.table_files import CsvWriter
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.figures import (
     AutomationFigures,
@@ -207,17 +206,16 @@ def render_transparency(report: TransparencyNumbers, form: str) -> str:
         return report.model_dump_json(indent=2) + "\n"
     if form == "csv":
         output = io.StringIO(newline="")
-        table = csv.writer(output)
-        table.writerow(("table", "group", "measure", "value"))
+        table = CsvWriter(output)
+        table.write_row(("table", "group", "measure", "value"))
         whole = report.model_dump(mode="json", exclude={"by_category", "by_language", "by_clause"})
-        table.writerows(("total", "", measure, value) for measure, value in _flat_fields("", whole))
+        for measure, value in _flat_fields("", whole):
+            table.write_row(("total", "", measure, value))
         tables = ("category", report.by_category), ("language", report.by_language), ("clause", report.by_clause)
         for title, groups in tables:
             for group in groups:
-                values = group.model_dump(exclude={"name"})
-                table.writerows(
-                    (title, escape_formula(group.name), measure, value) for measure, value in values.items()
-                )
+                for measure, value in group.model_dump(exclude={"name"}).items():
+                    table.write_row((title, group.name, measure, value))
         return output.getvalue()
     template = "transparency.html.jinja" if form == "html" else "transparency.md.jinja"
     begin, end = (format_date(each).removesuffix(", 00:00 UTC") for each in (report.span.since, report.span.until))

@@ -145,9 +145,17 @@ async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -
 @router.post(
     "/v1/cases/{case_id}/appeal",
     status_code=201,
-    responses={200: {"model": AppealResource, "description": "the same request made it before"}, **_CONFLICTS},
+    responses={
+        200: {
+            "model": AppealResource,
+            "description": "the same request made it before",
+            "headers": api.describe_headers("Location"),
+        },
+        201: {"headers": api.describe_headers("Location")},
+        **_CONFLICTS,
+    },
 )
-async def make_appeal(
+async def appeal_case(
     case_id: api.CaseId,
     body: AppealRequest,
     response: Response,
@@ -168,7 +176,11 @@ async def make_appeal(
     return appeal_of_row(row)
 
 
-@router.post("/v1/cases/{case_id}/reopen", status_code=201, responses=_CONFLICTS)
+@router.post(
+    "/v1/cases/{case_id}/reopen",
+    status_code=201,
+    responses={201: {"headers": api.describe_headers("Location")}, **_CONFLICTS},
+)
 async def reopen_case(
     case_id: api.CaseId, body: ReopenRequest, response: Response, replica: CurrentReplica, who: Lead
 ) -> AppealResource:
@@ -181,7 +193,7 @@ async def reopen_case(
 
 
 @router.get("/v1/cases/{case_id}/appeals", responses=api.responses("not_found"))
-async def appeals_of_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> AppealPage:
+async def list_case_appeals(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> AppealPage:
     """List all appeals of a case: one that was decided again may be appealed again."""
     await _appealable_case(replica, case_id, who)
     rows = await replica.appeals.search({"case_id": case_id}, limit=200)
@@ -189,14 +201,14 @@ async def appeals_of_case(case_id: api.CaseId, replica: CurrentReplica, who: Rea
 
 
 @router.get("/v1/appeals", responses=api.responses())
-async def find_appeals(replica: CurrentReplica, who: Finder, query: Annotated[AppealFilters, Query()]) -> AppealPage:
+async def list_appeals(replica: CurrentReplica, who: Finder, query: Annotated[AppealFilters, Query()]) -> AppealPage:
     """Find appeals, the newest first, in pages."""
     rows = await replica.appeals.search(query.filters(), before=query.before, limit=query.limit)
     return AppealPage(appeals=[appeal_of_row(row) for row in rows], next=query.next_of(rows))
 
 
 @router.get("/v1/appeals/{appeal_id}", responses=api.responses("not_found"))
-async def show_appeal(appeal_id: AppealId, replica: CurrentReplica, who: Reader) -> AppealResource:
+async def get_appeal(appeal_id: AppealId, replica: CurrentReplica, who: Reader) -> AppealResource:
     """Show an appeal. A key sees those of its cases; review and audit see all, with the record of a new trial."""
     row = await replica.appeals.find(appeal_id)
     try:

@@ -118,27 +118,27 @@ async def _show_batches(replica: CurrentReplica, *rows: JSON) -> list[Batch]:
 
 
 def _describe_body() -> JSON:
-    """Return the forms of the body, for OpenAPI."""
+    """Return the form of the body for OpenAPI, without the bare tables: generators of clients know no such bodies."""
     file = {"type": "string", "format": "binary", "description": "posts, as .jsonl or .csv"}
     fields = {"file": file, **form_fields(BatchOptions.model_json_schema())}
-    table = {"type": "string", "description": "one post a row, with a column text or image"}
-    return {"content": {
-        FORM_TYPE: {"schema": {"type": "object", "properties": fields, "required": ["file"]}},
-        "application/x-ndjson": {"schema": table, "example": '{"id": "1", "text": "Good morning!"}\n'},
-        "text/csv": {"schema": table, "example": "id,text\n1,Good morning!\n"},
-    }, "required": True}  # fmt: skip
+    schema = {"type": "object", "title": "BatchForm", "properties": fields, "required": ["file"]}
+    return {"content": {FORM_TYPE: {"schema": schema}}, "required": True}
 
 
 @router.post(
     "",
     status_code=202,
     responses={
-        202: {"model": Batch, "description": "the batch: its rows wait for their turn; ask for it at its Location"},
+        202: {
+            "model": Batch,
+            "description": "the batch: its rows wait for their turn; ask for it at its Location",
+            "headers": api.describe_headers("Location"),
+        },
         **api.responses("conflict", "busy"),
     },
     openapi_extra={"requestBody": _describe_body()},
 )
-async def add_batch(
+async def create_batch(
     request: Request,
     response: Response,
     replica: CurrentReplica,
@@ -146,7 +146,7 @@ async def add_batch(
     query: Annotated[BatchQuery, Query()],
     idempotency_key: api.IdempotencyKey = None,
 ) -> Batch:
-    """Take in JSON Lines or CSV, as the file of a form or as the body itself.
+    """Take in JSON Lines or CSV, one post a row: as the file of a form, or as a body of its own media type.
 
     The file is looked through before any row is decided: a wrong row refuses all of it, by name. Single posts come
     before the rows of batches.
@@ -175,7 +175,7 @@ async def list_batches(replica: CurrentReplica, who: Reader, query: Annotated[Ba
 
 
 @router.get("/{batch_id}", responses=api.responses("not_found"))
-async def show_batch(batch_id: BatchId, replica: CurrentReplica, who: Reader) -> Batch:
+async def get_batch(batch_id: BatchId, replica: CurrentReplica, who: Reader) -> Batch:
     """Show the status of a batch. A key sees its own batches; one with the scope audit sees all."""
     return (await _show_batches(replica, await _own_batch(replica, batch_id, who)))[0]
 
@@ -183,9 +183,16 @@ async def show_batch(batch_id: BatchId, replica: CurrentReplica, who: Reader) ->
 @router.get(
     "/{batch_id}/results",
     response_class=StreamingResponse,
-    responses={200: {"description": "a table", "content": _TABLES}, **api.responses("not_found", "conflict")},
+    responses={
+        200: {
+            "description": "a table",
+            "content": _TABLES,
+            "headers": api.describe_headers("Content-Disposition", "Tribunal-Batch-Status"),
+        },
+        **api.responses("not_found", "conflict"),
+    },
 )
-async def batch_results(
+async def get_batch_results(
     batch_id: BatchId,
     replica: CurrentReplica,
     who: Reader,

@@ -15,7 +15,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from tribunal.docket import case_search
 from tribunal.docket.case_store import CaseStore
-from tribunal.docket.holds import retry_case
+from tribunal.docket.holds import retry_case as retry_stored_case
 from tribunal.docket.trials import ReviewerQuestion
 from tribunal.docket.waiting_cases import claim_seconds_left
 from tribunal.errors import BadInput, Problem
@@ -39,6 +39,8 @@ from tribunal.store.tables import cases
 
 router = APIRouter(tags=["cases"], route_class=KeyFirst)
 _EVENT = 'id: 3\r\nevent: turn\r\ndata: {"event": "turn", "seat": "judge"}\r\n\r\n'
+# The whole stream is a string; for readers that parse it, each event is an object.
+_EVENTS = {"text/event-stream": {"schema": {"type": ["string", "object"]}, "example": _EVENT}}
 _POLL_SECONDS = 0.2  # between two looks at the events of a trial
 _TELLING = (*VERDICT_FILTERS, "hateful", "uncertain")  # filters that tell what the models came to
 CaseStatus = Literal["waiting", "queued", "running", "done", "cancelled"]
@@ -178,7 +180,7 @@ class ErasedWords(api.ResponseBody):
 
 
 @router.get("/v1/cases/{case_id}", responses=api.responses("not_found"))
-async def show_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> CaseResource:
+async def get_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> CaseResource:
     """Show a case.
 
     A key sees the cases that it asked for; the scope review those that a person has to decide, or has decided, or that
@@ -201,7 +203,7 @@ async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON
 
 
 @router.get("/v1/cases", responses=api.responses())
-async def find_cases(replica: CurrentReplica, who: Finder, query: Annotated[CaseFilters, Query()]) -> Cases:
+async def list_cases(replica: CurrentReplica, who: Finder, query: Annotated[CaseFilters, Query()]) -> Cases:
     """Find cases, the newest first, in pages. With the scope review and without audit: `outcome=pending` alone."""
     if query.outcome != "pending" and not who.may("audit"):
         raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without audit give outcome=pending")
@@ -221,12 +223,9 @@ async def find_cases(replica: CurrentReplica, who: Finder, query: Annotated[Case
 @router.get(
     "/v1/cases/{case_id}/events",
     response_class=EventSourceResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"example": _EVENT}}, "description": "server-sent events"},
-        **api.responses("not_found"),
-    },
+    responses={200: {"content": _EVENTS, "description": "server-sent events"}, **api.responses("not_found")},
 )
-async def stream_events(
+async def stream_case_events(
     case_id: api.CaseId,
     replica: CurrentReplica,
     who: Reader,
@@ -257,20 +256,20 @@ async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> Asyn
 
 
 @router.post("/v1/cases/{case_id}/retry", status_code=202, responses=api.responses("not_found", "conflict", "spent"))
-async def retry(case_id: api.CaseId, replica: CurrentReplica, who: Retrier) -> CaseResource:
+async def retry_case(case_id: api.CaseId, replica: CurrentReplica, who: Retrier) -> CaseResource:
     """Try a case anew that failed or was cancelled: for the key that asked for it, and for leads.
 
     A row of a batch waits in its batch again. The new outcome comes with a message to the webhooks, as the first did.
     """
     if not who.may("lead") and (await visible_case(replica.case_store, case_id, who))["key_id"] != who.key_id:
         raise Problem("forbidden", f"case: {case_id}: another key asked for it; only that one or a lead tries it anew")
-    row = await retry_case(replica.store, case_id, who.audit_actor, replica.outages.deadline())
+    row = await retry_stored_case(replica.store, case_id, who.audit_actor, replica.outages.deadline())
     (replica.queued if row["batch_id"] is None else replica.feeder.wake).set()
     return CaseResource.from_row(row)
 
 
 @router.delete("/v1/cases/{case_id}/words", responses=api.responses("not_found", "conflict"))
-async def erase_words(case_id: api.CaseId, replica: CurrentReplica, who: Admin) -> ErasedWords:
+async def erase_case(case_id: api.CaseId, replica: CurrentReplica, who: Admin) -> ErasedWords:
     """Erase the post, its images, what was said, notes and messages.
 
     What was decided, by whom and by which models stays, and so does the audit log, which tells of it. A case that waits
@@ -285,20 +284,30 @@ _FORM_OF_TYPE: dict[str, Form] = {
     "text/html": "html", "text/markdown": "markdown", "application/json": "json", "*/*": "json",
 }  # fmt: skip
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
-_DESCRIPTION = "the case, explained; docs/explaining.md says what stands in it"
-_EXAMPLES = {
-    "application/json": {"example": {"told_to": "poster", "title": "Your post is against our rules"}},
-    "text/html": {"example": "<!DOCTYPE html>…"},
-    "text/markdown": {"example": "# HATE SPEECH"},
+_EXPLANATION: JSON = {
+    "title": "Explanation", "type": "object", "description": "docs/explaining.md lists the other fields",
+    "properties": {
+        "told_to": {"type": "string", "enum": ["auditor", "poster"], "description": "who reads it"},
+        "title": {"type": "string", "description": "its title", "examples": ["Your post is against our rules"]},
+    },
+    "required": ["told_to", "title"], "additionalProperties": True,
+}  # fmt: skip
+_FORMS = {
+    "application/json": {"schema": _EXPLANATION},
+    "text/html": {"schema": {"type": "string"}, "example": "<!DOCTYPE html>…"},
+    "text/markdown": {"schema": {"type": "string"}, "example": "# HATE SPEECH"},
 }
+_EXPLAINED = {
+    "content": _FORMS, "description": "the case, explained", "headers": api.describe_headers("Tribunal-Explanation"),
+}  # fmt: skip
 
 
 @router.get(
     "/v1/cases/{case_id}/explanation",
     response_class=Response,
-    responses={200: {"content": _EXAMPLES, "description": _DESCRIPTION}, **responses("not_found", "conflict", "spent")},
+    responses={200: _EXPLAINED, **responses("not_found", "conflict", "spent")},
 )
-async def view_with_image(
+async def explain_case(
     case_id: CaseId,
     replica: CurrentReplica,
     who: Reader,

@@ -26,6 +26,7 @@ from tribunal.service.routes.parameters import (
     JSON_TYPE,
     IdempotencyKey,
     RequestBody,
+    describe_headers,
     form_fields,
     image_data_uri,
     is_json_type,
@@ -38,7 +39,7 @@ from tribunal.service.routes.parameters import (
 )
 
 MAX_TEXT = 1_000_000  # characters; the setting `max_text` of a case limits it further
-router = APIRouter(tags=["judging"], route_class=KeyFirst)
+router = APIRouter(tags=["verdicts"], route_class=KeyFirst)
 
 
 class JudgeRequest(RequestBody):
@@ -98,8 +99,16 @@ def _describe_body() -> dict[str, Any]:
 @router.post(
     "/v1/judge",
     responses={
-        200: {"model": Record, "description": "the record: the post was decided while you waited"},
-        202: {"model": CaseResource, "description": "the case: ask for it again at its Location"},
+        200: {
+            "model": Record,
+            "description": "the record: the post was decided while you waited",
+            "headers": describe_headers("Tribunal-Case"),
+        },
+        202: {
+            "model": CaseResource,
+            "description": "the case: ask for it again at its Location",
+            "headers": describe_headers("Location"),
+        },
         **responses("conflict", "busy"),
     },
     openapi_extra={"requestBody": _describe_body()},

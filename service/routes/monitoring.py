@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from tribunal.core.times import DAY, MOST_SECONDS, clock_offset, database_now
 from tribunal.errors import Problem
@@ -27,7 +27,7 @@ audit = APIRouter(tags=["audit"], route_class=KeyFirst)
 USUAL_DAYS = 30
 _METRICS = {
     "description": "Prometheus' text format",
-    "content": {"text/plain": {"example": "tribunal_in_flight 0.0\n"}},
+    "content": {"text/plain": {"schema": {"type": "string"}, "example": "tribunal_in_flight 0.0\n"}},
 }
 
 
@@ -62,13 +62,13 @@ class Readiness(api.ResponseBody):
 
 
 @router.get("/healthz")
-async def healthz() -> Health:
+async def get_health() -> Health:
     """Say that the process is alive. No key is needed. Restart it where this doesn't answer."""
     return Health()
 
 
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "it can't; `trouble` says why"}})
-async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
+async def get_readiness(response: Response, replica: CurrentReplica) -> Readiness:
     """Say whether it can take work. No key is needed. Send no requests where this answers 503.
 
     A replica whose models don't answer can: it takes posts in, and holds them.
@@ -86,7 +86,7 @@ async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
 
 
 @router.get("/metrics", response_class=Response, responses={200: _METRICS, **api.responses()})
-async def metrics(request: Request, replica: CurrentReplica, who: Scraper) -> Response:
+async def get_metrics(request: Request, replica: CurrentReplica, who: Scraper) -> Response:
     """Give the numbers of this replica, and how many cases wait and keys end. No number tells what a post says."""
     cases = await count_under_way(replica.store)
     telemetry: Telemetry = request.app.state.telemetry
@@ -100,10 +100,8 @@ def _time_field(description: str) -> Any:
     return Field(default=None, ge=0, le=32_503_680_000.0, description=description, examples=[1795330000.0])
 
 
-class FigureTimes(api.ResponseBody):
+class FigureTimes(api.RequestBody):
     """Which time the board's numbers are of, and which earlier one it is held against."""
-
-    model_config = ConfigDict(extra="forbid")
 
     since: float | None = _time_field(
         "what ended at or after, in seconds of the epoch; else the 30 days before `until`"
@@ -134,7 +132,7 @@ class FigureTimes(api.ResponseBody):
 
 
 @router.get("/v1/figures", responses=api.responses())
-async def show_figures(replica: CurrentReplica, who: Overseer, times: Annotated[FigureTimes, Query()]) -> Figures:
+async def get_figures(replica: CurrentReplica, who: Overseer, times: Annotated[FigureTimes, Query()]) -> Figures:
     """Give the board's numbers over all cases, by when they ended (UTC), in the price table's currency."""
     return await count_figures(replica.store, *times.spans())
 
@@ -205,7 +203,9 @@ class AuditHead(api.ResponseBody):
 
 
 @audit.get("/v1/audit", responses=api.responses())
-async def list_entries(replica: CurrentReplica, who: Auditor, query: Annotated[AuditFilters, Query()]) -> AuditPage:
+async def list_audit_entries(
+    replica: CurrentReplica, who: Auditor, query: Annotated[AuditFilters, Query()]
+) -> AuditPage:
     """List entries, the oldest first, in pages. docs/operating.md says how the hashes are made."""
     rows = await audit_log.page(replica.store, **query.model_dump())
     page = [AuditEntry.model_validate(audit_log.readable(row)) for row in rows]
@@ -213,7 +213,7 @@ async def list_entries(replica: CurrentReplica, who: Auditor, query: Annotated[A
 
 
 @audit.get("/v1/audit/head", responses=api.responses("not_found"))
-async def show_head(replica: CurrentReplica, who: Auditor) -> AuditHead:
+async def get_audit_head(replica: CurrentReplica, who: Auditor) -> AuditHead:
     """Show the log's head. Keep it elsewhere, and give it to `tribunal audit verify --head`."""
     end = await audit_log.read_written_head(replica.store)
     if end is None:
@@ -227,7 +227,7 @@ _KEY = "9f86d081884c"
 
 
 @router.get("/v1/usage", responses=api.responses("not_found"))
-async def show_usage(
+async def get_usage(
     replica: CurrentReplica,
     who: KeyHolder,
     key: Annotated[

@@ -17,10 +17,11 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Header, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.datastructures import UploadFile
 
-from tribunal.core.text import one_line, parse_json, wellformed, wellformed_json
+from tribunal.core.text import one_line, parse_json, suggest_name, wellformed, wellformed_json
 from tribunal.errors import STATUS, Problem
 from tribunal.models.image import MAX_BYTES, MAX_PIXELS
 from tribunal.models.image_header import FORMATS, BrokenHeader, read_header
@@ -33,6 +34,8 @@ CASE_ID = "case-0198c5d1f3a1b2c3d4e5f"
 APPEAL_ID = "appeal-0198c5d1f3a1b2c3d4e5f"
 BATCH_ID = "batch-0198c5d1f3a1b2c3d4e5f"
 _ID: JSON = {"max_length": 80, "pattern": r"^[\w-]+$"}
+
+UNKNOWN_FIELD = "unknown_field"  # the type of an error that `RequestBody` raises
 
 CaseId = Annotated[str, PathParameter(**_ID, description="the case's", examples=[CASE_ID])]
 IdempotencyKey = Annotated[
@@ -52,9 +55,23 @@ class ResponseBody(BaseModel):
 
 
 class RequestBody(ResponseBody):
-    """What a client sends. A field that isn't known is refused."""
+    """What a client sends. An unknown field is refused, and the message names the nearest known field."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_fields(cls, content: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        accepted = {*known, *(cls.model_fields if cls.model_config.get("populate_by_name") else ())}
+        unknown = [name for name in content if name not in accepted] if isinstance(content, dict) else []
+        if not unknown:
+            return content
+        name = str(unknown[0])
+        parts = [each for each in known if name.casefold() in each.split("_")]
+        hint = f"did you mean {parts[0]}?" if parts else suggest_name(name, known)
+        context = {"field": name[:80], "hint": hint or f"use one of: {', '.join(known)}"}
+        raise PydanticCustomError(UNKNOWN_FIELD, "unknown field; {hint}", context)
 
 
 class PageQuery(RequestBody):
@@ -186,6 +203,33 @@ def responses(
     }
 
 
+_HEADERS = {
+    "X-Request-ID": ("the request's id, which its lines in the log have: yours, if you sent one", "9f86d081884c7d65"),
+    "Retry-After": ("after how many seconds to send the request again, where that is known", "10"),
+    "WWW-Authenticate": ("how to send a key", 'Bearer realm="tribunal"'),
+    "Location": ("the address of the resource", f"/v1/cases/{CASE_ID}"),
+    "Content-Disposition": ("a name for the file", f'attachment; filename="{BATCH_ID}.jsonl"'),
+    "Tribunal-Case": ("the case's id; those of several posts in their order", CASE_ID),
+    "Tribunal-Batch-Status": ("the status of the batch", "done"),
+    "Tribunal-Explanation": ("with for=poster, whether a model wrote the text: written or fixed", "written"),
+    "Tribunal-Score": ("where the probability of each post comes from", "votes"),
+    "Tribunal-Uncertain": ("whether the verdict on each post is uncertain", "false"),
+    "Tribunal-Rehearsed": ("whether the rehearsal model judged each post", "false"),
+    "Tribunal-Categories": ("the categories that are judged; all others are false with score 0", "hate"),
+    "Tribunal-Dropped-Attributes": (
+        "the attributes that were asked for and are not judged, where that is not refused", "SEXUALLY_EXPLICIT"
+    ),
+}  # fmt: skip
+
+
+def describe_headers(*names: str) -> dict[str, JSON]:
+    """Return response headers by their names, for OpenAPI."""
+    return {
+        name: {"description": _HEADERS[name][0], "schema": {"type": "string"}, "example": _HEADERS[name][1]}
+        for name in names
+    }
+
+
 Model = TypeVar("Model", bound=BaseModel)
 JSON_TYPE = "application/json"
 FORM_TYPE = "multipart/form-data"
@@ -252,7 +296,7 @@ def validate_body(model: type[Model], content: Any) -> Model:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        faults = error.errors(include_url=False, include_input=False)
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in faults]) from None
 
 
@@ -260,6 +304,9 @@ def form_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a model for OpenAPI as a form has them: those that aren't texts are written in JSON."""
     fields = dict(schema["properties"])
     for name, field in fields.items():
+        if "anyOf" in field:  # a form has no null
+            [kind] = [each for each in field["anyOf"] if each != {"type": "null"}]
+            fields[name] = {**{key: field[key] for key in field if key not in ("anyOf", "default")}, **kind}
         if field.get("type") in ("object", "array"):
             examples = [json.dumps(each) for each in field.get("examples", ())]
             fields[name] = {"type": "string", "description": f"{field['description']}; as JSON", "examples": examples}

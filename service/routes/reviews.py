@@ -15,7 +15,7 @@ from tribunal.service.routes.access import CurrentReplica, KeyFirst, Lead, Revie
 from tribunal.service.routes.cases import CaseResource, asked_for, decides_blind, hides_verdict
 from tribunal.service.routes.judge import answer_when_done
 
-router = APIRouter(tags=["review"], route_class=KeyFirst)
+router = APIRouter(tags=["reviews"], route_class=KeyFirst)
 opinions = APIRouter(prefix="/v1/second-opinions", tags=["second opinions"], route_class=KeyFirst)
 _CONFLICTS = api.responses("not_found", "conflict")
 
@@ -60,8 +60,16 @@ async def release_case(
 @router.post(
     "/v1/cases/{case_id}/decision",
     responses={
-        200: {"model": Record, "description": "the record: decided, or, after an ask, pending again"},
-        202: {"model": CaseResource, "description": "the case, which goes on: ask for it again at its Location"},
+        200: {
+            "model": Record,
+            "description": "the record: decided, or, after an ask, pending again",
+            "headers": api.describe_headers("Tribunal-Case"),
+        },
+        202: {
+            "model": CaseResource,
+            "description": "the case, which goes on: ask for it again at its Location",
+            "headers": api.describe_headers("Location"),
+        },
         **api.responses("not_found", "conflict", "busy"),
     },
 )
@@ -223,7 +231,7 @@ def opinion_of_row(row: JSON, *, lead: bool, case: JSON | None = None) -> Second
 
 
 @opinions.get("", responses=api.responses())
-async def list_opinions(
+async def list_second_opinions(
     replica: CurrentReplica, who: Reviewer, query: Annotated[OpinionQuery, Query()]
 ) -> SecondOpinionPage:
     """List second opinions, in an order that tells nothing of their cases."""
@@ -235,14 +243,14 @@ async def list_opinions(
 
 
 @opinions.get("/{opinion_id}", responses=_CONFLICTS)
-async def show_opinion(opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer) -> SecondOpinion:
+async def get_second_opinion(opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer) -> SecondOpinion:
     """Show the post and the categories. Leads alone are told what was decided first, once the second was given."""
     row, case = await replica.second_opinions.blind_case(opinion_id)
     return opinion_of_row(row, lead=who.may("lead"), case=case)
 
 
 @opinions.post("/{opinion_id}/claim", responses=_CONFLICTS)
-async def claim_opinion(
+async def claim_second_opinion(
     opinion_id: OpinionId, body: api.ClaimRequest, replica: CurrentReplica, who: Reviewer
 ) -> SecondOpinion:
     """Claim a second opinion, which nobody else can give meanwhile. Whoever has decided the case can't claim it."""
@@ -252,7 +260,7 @@ async def claim_opinion(
 
 
 @opinions.delete("/{opinion_id}/claim", responses=_CONFLICTS)
-async def release_opinion(
+async def release_second_opinion(
     opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
 ) -> SecondOpinion:
     """Give a second opinion back: somebody else may take it."""
@@ -261,7 +269,7 @@ async def release_opinion(
 
 
 @opinions.post("/{opinion_id}/opinion", responses=_CONFLICTS)
-async def give_opinion(
+async def give_second_opinion(
     opinion_id: OpinionId, body: OpinionRequest, replica: CurrentReplica, who: Reviewer
 ) -> SecondOpinion:
     """Give a second opinion. It changes no decision. The same again gets the same; whoever comes second gets 409."""
@@ -273,7 +281,7 @@ async def give_opinion(
 
 
 @opinions.post("/{opinion_id}/settle", responses=_CONFLICTS)
-async def settle_opinion(
+async def settle_second_opinion(
     opinion_id: OpinionId, body: SettleRequest, replica: CurrentReplica, who: Lead
 ) -> SecondOpinion:
     """Settle a disagreement: the decision stays, or the case is reopened, and a third person decides."""

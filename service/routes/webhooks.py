@@ -124,7 +124,7 @@ async def list_webhooks(replica: CurrentReplica, who: Admin) -> WebhookList:
 
 
 @router.post("", status_code=201, responses=api.responses())
-async def add_webhook(body: WebhookRequest, replica: CurrentReplica, who: Admin) -> AddedWebhook:
+async def create_webhook(body: WebhookRequest, replica: CurrentReplica, who: Admin) -> AddedWebhook:
     """Add a webhook. From now on it is told of every case that ends. Keep the secret: it is shown this once."""
     webhook_id, _ = await endpoints.add_webhook(
         replica.store, body.url, body.events, with_record=body.with_record,
@@ -134,7 +134,7 @@ async def add_webhook(body: WebhookRequest, replica: CurrentReplica, who: Admin)
 
 
 @router.delete("/{webhook_id}", status_code=204, responses=api.responses("not_found"))
-async def remove_webhook(webhook_id: WebhookId, replica: CurrentReplica, who: Admin) -> None:
+async def delete_webhook(webhook_id: WebhookId, replica: CurrentReplica, who: Admin) -> None:
     """Remove a webhook, and whatever waits for it or is dead."""
     await endpoints.remove_webhook(replica.store, webhook_id, who.audit_actor)
 
@@ -147,14 +147,14 @@ async def enable_webhook(webhook_id: WebhookId, replica: CurrentReplica, who: Ad
 
 
 @router.post("/{webhook_id}/test", responses=api.responses("not_found"))
-async def try_webhook(webhook_id: WebhookId, replica: CurrentReplica, who: Admin) -> WebhookTest:
+async def test_webhook(webhook_id: WebhookId, replica: CurrentReplica, who: Admin) -> WebhookTest:
     """Send one message of the type `webhook.test`, at once and only once."""
     answer = await send_test_message(replica.store, webhook_id, replica.options.webhook_timeout)
     return WebhookTest(delivered=answer.error is None, answered=answer.status, error=answer.error)
 
 
 @router.get("/deliveries", responses=api.responses())
-async def find_deliveries(
+async def list_deliveries(
     replica: CurrentReplica, who: Admin, query: Annotated[DeliveryFilters, Query()]
 ) -> DeliveryPage:
     """Find messages, the newest first, in pages, without their bodies."""
@@ -167,13 +167,15 @@ async def find_deliveries(
 @router.post(
     "/deliveries/{message_id}/replay",
     status_code=202,
-    responses={202: {"description": "it is sent soon, under the id that it has"}, **api.responses("not_found")},
+    responses={202: {"description": "the message, which is sent soon"}, **api.responses("not_found")},
 )
-async def replay_message(
+async def replay_delivery(
     message_id: Annotated[str, api.id_path("message", _MESSAGE_ID)], replica: CurrentReplica, who: Admin
-) -> None:
+) -> Delivery:
     """Send a dead message again, if its webhook is in force. It keeps its id, so that nobody counts it twice."""
     try:
         await replica.case_store.outbox.replay(message_id, who.audit_actor)
     except BadInput as error:
         raise Problem("not_found", str(error)) from None
+    [row] = await replica.case_store.outbox.list_messages(message_id=message_id)
+    return Delivery.model_validate(row)

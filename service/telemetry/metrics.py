@@ -30,6 +30,7 @@ from tribunal.settings.graph_settings import SEATS
 Level = Literal["debug", "info", "warning", "error"]
 _MAX_FRAMES = 20
 _OWN_LOGGERS = ("tribunal", "uvicorn")
+START = "tribunal.start"  # the logger whose lines are written at every level
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
@@ -88,6 +89,7 @@ def log_to_stderr(level: Level, *, posts: bool, database: str | None) -> None:
         # At `info` uvicorn tells each of its own steps; a case and a request have a line of ours.
         quiet = name != "tribunal" and level == "info"
         logger.setLevel("WARNING" if quiet else level.upper())
+    logging.getLogger(START).setLevel("INFO")
     logging.captureWarnings(True)
 
 

@@ -106,3 +106,11 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     asked = f"{script}; print({{'babel', 'fasttext'}} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_changed_model_file_is_not_loaded() -> None:
+    script = "from tribunal.core import language; language.MODEL_SHA256 = '0' * 64;"
+    script += "language.detect_language('Good morning, how are you today?')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "BadInput" in done.stderr
+    assert "SHA-256" in done.stderr

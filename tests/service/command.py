@@ -40,8 +40,8 @@ class Service:
         self._at_the_end = self.stderr()
 
     def log(self) -> list[dict[str, Any]]:
-        """The lines of its log; what it says aloud when it starts is none."""
-        return [parse_json(line) for line in self.stderr().splitlines() if line.startswith("{")]
+        """The lines of its log: all that it writes, from the first one on."""
+        return [parse_json(line) for line in self.stderr().splitlines()]
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.killed = self.killed or number == signal.SIGKILL

@@ -59,6 +59,16 @@ async def test_an_operator_may_want_the_posts_and_the_level(tmp_path: Path) -> N
     assert "the log holds the words of posts" in service.stderr()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("more", [(), ("--workers", "2", "--log-level", "debug"), ("--log-level", "error")])
+async def test_every_line_is_json_from_the_first_to_the_last(tmp_path: Path, more: tuple[str, ...]) -> None:
+    async with started(sqlite(tmp_path), "--log-posts", *more) as service:
+        await service.client.get("/nowhere")
+    events = [(line["level"], line["event"]) for line in service.log()]
+    assert f"listening on {service.url}" in [event for _, event in events]
+    assert ("warning", "the log holds the words of posts") in events  # at every level
+
+
 @asynccontextmanager
 async def breaking(database: str) -> AsyncIterator[Any]:
     async with serving(database) as client:

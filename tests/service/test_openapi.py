@@ -16,6 +16,7 @@ from lxml import html  # type: ignore[import-untyped]
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
 )
@@ -23,7 +24,14 @@ from schemathesis.specs.openapi.checks import (
 from tests.service.conftest import check_refusal
 from tests.service.live import listening, sqlite, with_routes
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+]
+HEADERS = {"401": {"WWW-Authenticate"}, "429": {"Retry-After"}, "503": {"Retry-After"}}
 
 Document = dict[str, Any]
 
@@ -67,6 +75,53 @@ def test_every_field_and_parameter_is_described(app_document: Document) -> None:
     assert bare == []
 
 
+def test_every_response_has_a_schema_and_its_headers(app_document: Document) -> None:
+    for name, operation in operations(app_document):
+        for status, response in operation["responses"].items():
+            assert all(content.get("schema") for content in response.get("content", {}).values()), (name, status)
+            assert {"X-Request-ID"} | HEADERS.get(status, set()) <= response["headers"].keys(), (name, status)
+    judged = app_document["paths"]["/v1/judge"]["post"]["responses"]
+    assert "Tribunal-Case" in judged["200"]["headers"]
+    assert "Location" in judged["202"]["headers"]
+
+
+def test_operations_have_short_ids_of_their_own_and_described_tags(app_document: Document) -> None:
+    ids = {name: each["operationId"] for name, each in operations(app_document)}
+    assert (ids["POST /v1/judge"], ids["GET /v1/cases/{case_id}"], ids["GET /v1/cases"]) == (
+        "judge", "get_case", "list_cases",
+    )  # fmt: skip
+    assert len(set(ids.values())) == len(ids)
+    assert not [each for each in ids.values() if "v1" in each]
+    tags = {tag for _, each in operations(app_document) for tag in each["tags"]}
+    assert tags == {each["name"] for each in app_document["tags"] if each["description"]}
+
+
+UNKNOWN = [
+    ("POST", "/v1/judge", {"text": "x", "id": "1"}, "id: ", "post_id"),
+    ("POST", "/v1/judge", {"text": "x", "Text": "y"}, "Text: ", "text"),
+    ("POST", "/v1/webhooks", {"ur": "https://example.com"}, "ur: ", "url"),
+    ("POST", "/v1/moderations", {"inputs": "x"}, "inputs: ", "input"),
+    (
+        "POST", "/v1alpha1/comments:analyze", {"comment": {"txt": "x"}, "requestedAttributes": {"HATE_SPEECH": {}}},
+        "comment.txt: ", "text",
+    ),
+    ("GET", "/v1/cases?outcom=verdict", None, "outcom: ", "outcome"),
+    ("GET", "/v1/figures?unti=1", None, "unti: ", "until"),
+    ("GET", "/v1/audit?xyzzy=1", None, "xyzzy: ", "subject"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body", "field", "right"), UNKNOWN, ids=[each[3] for each in UNKNOWN])
+def test_an_unknown_field_names_the_right_one(
+    running: Running, method: str, path: str, body: Document | None, field: str, right: str
+) -> None:
+    answer = httpx.request(method, f"{running.url}{path}", json=body, trust_env=False, timeout=60)
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert message.startswith(field)
+    assert right in message.removeprefix(field)
+
+
 @pytest.mark.long
 def test_a_misspelt_filter_is_refused_on_every_list(app_document: Document, running: Running) -> None:
     lists = {
@@ -77,7 +132,7 @@ def test_a_misspelt_filter_is_refused_on_every_list(app_document: Document, runn
     assert {"/v1/cases", "/v1/appeals", "/v1/audit", "/v1/batches", "/v1/webhooks/deliveries"} <= lists
     for path in lists:
         answer = httpx.get(f"{running.url}{path}", params={"outcme": "pending"}, trust_env=False, timeout=60)
-        check_refusal(answer, 400, "outcme: isn't known here")
+        check_refusal(answer, 400, "outcme: unknown field")
 
 
 def test_every_operation_has_its_examples(app_document: Document) -> None:

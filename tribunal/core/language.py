@@ -7,10 +7,11 @@ A script that one language alone is written in tells it. For the rest fastText's
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import threading
 from functools import lru_cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, Literal
 
 from tribunal.errors import BadInput
@@ -35,6 +36,8 @@ _SCRIPTS = (
     ("ko", re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]"), 0.5),
     ("ja", re.compile("[\u3041-\u309f\u30a1-\u30ff]"), 0.2),
 )
+_MODEL = "language_model/lid.176.ftz"
+MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
 _once = threading.Lock()
 _NONE = ("und", "mul", "zxx", "mis")  # tags that say: undetermined, several, none at all, not coded
 
@@ -171,7 +174,14 @@ def _language_aliases() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _load_detector() -> Any:
-    """Return fastText's model; its class has no public name."""
+    """Return fastText's model, which is read only as it was published; its class has no public name.
+
+    Raises:
+        BadInput: the file is another.
+    """
     import fasttext
 
-    return fasttext.load_model(str(Path(__file__).parent / "language_model" / "lid.176.ftz"))
+    content = files(__package__).joinpath(_MODEL).read_bytes()
+    if hashlib.sha256(content).hexdigest() != MODEL_SHA256:
+        raise BadInput(f"{_MODEL}: its SHA-256 is not {MODEL_SHA256}; install tribunal-court again")
+    return fasttext.load_model(str(files(__package__).joinpath(_MODEL)))

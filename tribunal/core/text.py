@@ -135,6 +135,28 @@ def escape_markdown(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", make_visible(text))
 
 
+# The full-width signs begin a formula in East Asian versions of Excel.
+_FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?%?")
+
+
+def escape_cell(value: Any) -> Any:
+    """Return a cell of CSV or TSV that commands neither a terminal nor a spreadsheet; only texts are changed.
+
+    Hidden characters are written out, as by `make_visible`. One quotation mark stands before a formula, and before
+    quotation marks that stand before one, so that `restore_cell` can remove it.
+    """
+    if not isinstance(value, str) or (value.isascii() and value.isalnum()):
+        return value
+    is_formula = _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+    return f"'{make_visible(value)}" if is_formula else make_visible(value)
+
+
+def restore_cell(text: str) -> str:
+    """Return a cell of CSV or TSV without the quotation mark of `escape_cell`."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
 def escape_json(written: str) -> str:
     """Return JSON with every such character as JSON escapes it. They stand only inside strings, so it stays equal."""
     return _HARMFUL.sub(_as_escapes, written)

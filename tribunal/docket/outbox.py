@@ -220,12 +220,19 @@ class Outbox:
             self.put.set()
 
     async def list_messages(
-        self, *, status: Status | None = None, webhook_id: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        *,
+        status: Status | None = None,
+        webhook_id: str | None = None,
+        message_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
     ) -> list[JSON]:
         """Return messages without their bodies, the newest first, from before this id on."""
         columns = [column for column in deliveries.c if column.name not in ("body", "attempts_before")]
         query = select(*columns).order_by(deliveries.c.id.desc()).limit(limit)
-        for column, value in ((deliveries.c.status, status), (deliveries.c.webhook_id, webhook_id)):
+        wanted = {deliveries.c.status: status, deliveries.c.webhook_id: webhook_id, deliveries.c.id: message_id}
+        for column, value in wanted.items():
             if value is not None:
                 query = query.where(column == value)
         if before is not None:

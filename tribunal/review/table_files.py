@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import IO, Any, Literal
 from urllib.parse import urlsplit
 
-from tribunal.core.text import wellformed
+from tribunal.core.text import escape_cell, wellformed
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.schema import JSON
@@ -46,10 +46,22 @@ FORMATS = ("jsonl", "csv", "parquet")
 _GROUP_BYTES = 8 * 1024**2  # of texts, roughly, that a group of rows in Parquet holds
 
 
+class CsvWriter:
+    """Writes CSV or TSV whose cells command neither a terminal nor a spreadsheet (`escape_cell`)."""
+
+    def __init__(self, file: IO[str], delimiter: str = ",", lineterminator: str = "\r\n") -> None:
+        """Write to an open file."""
+        self._writer = csv.writer(file, delimiter=delimiter, lineterminator=lineterminator)
+
+    def write_row(self, cells: Iterable[Any]) -> None:
+        """Write a row."""
+        self._writer.writerow([escape_cell(cell) for cell in cells])
+
+
 class TableWriter:
     """Writes rows, one at a time; a column that a row lacks is empty. Close it.
 
-    CSV has a list as a JSON array, and each cell as it is: a data set that is changed is none.
+    CSV has a list as a JSON array, and its texts are escaped (`escape_cell`); the other formats keep them exactly.
     """
 
     def __init__(
@@ -79,9 +91,9 @@ class TableWriter:
             self._parquet = ParquetWriter(file, arrow_schema(columns))
             return
         self._text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-        self._csv = csv.writer(self._text, delimiter=delimiter) if form == "csv" else None
+        self._csv = CsvWriter(self._text, delimiter) if form == "csv" else None
         if self._csv and not begun:
-            self._csv.writerow(columns)
+            self._csv.write_row(columns)
 
     def add(self, row: JSON) -> None:
         """Write a row."""
@@ -92,7 +104,7 @@ class TableWriter:
             if self._bytes > _GROUP_BYTES:
                 self._write_group()
         elif self._csv:
-            self._csv.writerow(
+            self._csv.write_row(
                 json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell for cell in cells.values()
             )
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 
 from tests.doubles import Reply
 from tests.openai_server import OpenAIServer
+from tests.test_house import MODULES
+from tribunal.core.text import make_visible
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
 from tribunal.eval.runs.tables import COLUMNS
+from tribunal.retrievers.indexes.table_rows import read_rows
 
 HOSTILE = ['two\nlines, "quoted"', "=1+1", "좋은 아침 🍵", "tab\there", "@note", "<b>&amp;</b>"]
 
@@ -31,8 +35,7 @@ def read(out: Path) -> list[dict[str, Any]]:
         return list(pq.read_table(out).to_pylist())
     if out.suffix == ".jsonl":
         return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    with out.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t" if out.suffix == ".tsv" else ",", strict=True))
+    return [dict(row.cells) for row in read_rows(out, "data set x")]
 
 
 def lines(path: Path, *rows: dict[str, Any]) -> Path:
@@ -77,14 +80,41 @@ def test_what_is_decided_twice_keeps_both_outcomes(tmp_path: Path) -> None:
     assert {row[f"{prefix}category"] for prefix in prefixes} == {"NotHate"}
 
 
-async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_alone(tmp_path: Path) -> None:
-    posts = lines(tmp_path / "in.jsonl", {"text": "a post", "explanation": "=mine"})
-    async with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1 is a sum"})):
-        for suffix, written in ((".csv", "'=1+1 is a sum"), (".parquet", "=1+1 is a sum")):
+async def test_no_cell_is_a_formula_or_commands_a_terminal(tmp_path: Path) -> None:
+    written = {
+        "=1+1": "'=1+1", "'=1+1": "''=1+1", "-cmd": "'-cmd", "@note": "'@note", "＝1": "'＝1", "\t=1": "'\t=1",
+        "-1.5": "-1.5", "'quoted'": "'quoted'", "좋은 아침 🍵": "좋은 아침 🍵", "a\u202eb": "a[U+202E]b",
+        "\x1b[2J": "[U+001B][2J", "\x1b]8;;http://a\x07": "[U+001B]]8;;http://a[U+0007]", "\x9b1m": "[U+009B]1m",
+    }  # fmt: skip
+    rows = [{"text": f"post {number}", "=note": payload} for number, payload in enumerate(written)]
+    posts = lines(tmp_path / "in.jsonl", *rows)
+    model_text = "=1+1 \x1b[2J"
+    async with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": model_text})):
+        for suffix in (".csv", ".tsv", ".parquet", ".jsonl"):
             out = tmp_path / f"out{suffix}"
             await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
-            [row] = read(out)
-            assert (row["explanation"], row["tribunal_explanation"]) == ("=mine", written)
+            if suffix in (".parquet", ".jsonl"):
+                inputs = [(row.get("input", row)["=note"], row["explanation"]) for row in read(out)]
+                assert inputs == [(payload, model_text) for payload in written]
+            else:
+                with out.open(encoding="utf-8", newline="") as file:
+                    cells = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ",", strict=True))
+                assert [(row["'=note"], row["explanation"]) for row in cells] == [
+                    (cell, "'=1+1 [U+001B][2J") for cell in written.values()
+                ]
+                # Read again, only hidden characters are written out, as every model sees them.
+                assert [row["=note"] for row in read(out)] == [make_visible(payload) for payload in written]
+
+
+def test_every_csv_is_written_by_the_writer_that_escapes_cells() -> None:
+    writing = re.compile(r"csv\.(?:writer|DictWriter)|to_csv|write_csv")
+    users = {name for name, path in MODULES.items() if writing.search(path.read_text("utf-8"))}
+    assert users == {"review.table_files"}
+
+
+def test_a_table_of_others_keeps_its_quotation_marks(tmp_path: Path) -> None:
+    (tmp_path / "theirs.csv").write_text("text,label\n'@you are kind,0\n", "utf-8")
+    assert read(tmp_path / "theirs.csv") == [{"text": "'@you are kind", "label": "0"}]
 
 
 def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
