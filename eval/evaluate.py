@@ -10,14 +10,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
 from tribunal.docket.graph_run import config_of_run
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
+from tribunal.eval.datasets import PLUS, Dataset, DatasetPool, find_dataset, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
 from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
@@ -47,6 +47,7 @@ class Evaluation(RunRequest):
 
     What is None or empty is the protocol's, where there is one. `data` is a path; of several sets, one by each name.
     Posts are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
+    `gold`: a table without a label column is refused if `needed`; with `none`, its labels aren't read.
     `final_look` is what run.json notes of a look at a test split (`tribunal.eval.runs.ledger`).
     """
 
@@ -59,6 +60,7 @@ class Evaluation(RunRequest):
     in_order: bool = False
     skip_missing_images: bool = False
     extras: bool | None = None
+    gold: Literal["needed", "optional", "none"] = "needed"
     final_look: JSON | None = None
 
     def plan_run(self) -> ProtocolRun:
@@ -138,6 +140,10 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
     """
     own = ("split", "columns", "labels", "samples", "balance")
     wanted = wanted.model_copy(update={name: getattr(wanted, name) or getattr(run.part, name) for name in own})
+    if wanted.gold == "none":
+        if not any(find_dataset(name).mapped for name in run.dataset.split(PLUS)):
+            raise BadInput(f"--unlabelled works only with tables (--dataset table), not with {run.dataset}; remove it")
+        wanted = wanted.model_copy(update={"columns": {**wanted.columns, "label": ""}})
     dataset = open_datasets(
         run.dataset,
         wanted.data,
@@ -146,6 +152,7 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
         labels=wanted.labels,
         skip_missing_images=wanted.skip_missing_images,
         extras=run.note is None if wanted.extras is None else wanted.extras,
+        needs_gold=wanted.gold == "needed",
     )
     settings = run.settings if dataset.task == "hate" else {"task": dataset.task, **run.settings}
     context = context_from(settings)
