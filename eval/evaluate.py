@@ -25,13 +25,12 @@ from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.graphs import graph
 from tribunal.models.budget import NO_SPENDING, Spending
-from tribunal.models.registry import check_models
 from tribunal.runner.budget import total_spending
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.results import read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.settings.contents import apply_line_up, keep_files_read
+from tribunal.settings.contents import keep_files_read
 from tribunal.settings.context import (
     Context,
     context_from,
@@ -52,7 +51,6 @@ class Evaluation(RunRequest):
     """
 
     data: Path | Mapping[str, Path]
-    split: str | None = None
     columns: Mapping[str, str] = Field(default_factory=dict)
     labels: Mapping[str, str] = Field(default_factory=dict)
     balance: str | None = None
@@ -255,21 +253,18 @@ def name_folder(text: str, longest: int) -> str:
     return name if name == re.sub("[:/]", "-", text) else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-async def fit_to_graph(
-    evaluation: Evaluation, own: Collection[str], environment: Mapping[str, str]
-) -> tuple[Evaluation, dict[str, str]]:
+def fit_to_graph(evaluation: Evaluation, own: Collection[str]) -> tuple[Evaluation, dict[str, str]]:
     """Remove from an evaluation the shared settings that its graph does not use; `own` are the settings of its own.
 
     Returns:
         The evaluation; and by the name of each setting that was left out, how it would be refused.
 
     Raises:
-        BadInput: a graph, a setting or a model is wrong, or it doesn't heed a setting of its own.
+        BadInput: a graph or a setting is wrong, or it doesn't heed a setting of its own.
     """
     run = evaluation.plan_run()
     graph(run.graph)
     context = context_from(run.settings)
-    check_models(await apply_line_up(context, afresh=True), environment)
     unused = dict(settings_of(run.graph).find_unused(context))
     for name, refusal in unused.items():
         if name in own or not setting_is_named(evaluation.settings, name):
