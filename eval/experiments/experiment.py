@@ -178,7 +178,7 @@ class Experiment:
                     yield row, own
 
     def row_of_paper(self, own: PaperRow, model: str) -> PaperRow:
-        """Return the paper's row of the user's model, like the row that it stands in; without figures if there is none."""
+        """Return the paper's row of the user's model that is like this one; without figures if there is none."""
         same = (
             row
             for row in self.shape.rows
