@@ -177,17 +177,17 @@ class Experiment:
                     seen.add(key)
                     yield row, own
 
-    def row_of_paper(self, own: PaperRow, model: str) -> PaperRow:
-        """Return the paper's row of the user's model that is like this one; without figures if there is none."""
+    def row_of_paper(self, like: PaperRow, model: str) -> PaperRow:
+        """Return the paper's row of the user's model that is like this row; without figures if there is none."""
         same = (
             row
             for row in self.shape.rows
             if row.model
             and self.shape.asks.get(row.model) == model
             and (row.labels, row.condition, row.dataset, row.measure)
-            == (own.labels, own.condition, own.dataset, own.measure)
+            == (like.labels, like.condition, like.dataset, like.measure)
         )
-        return next(same, own.model_copy(update={"paper": ()}))
+        return next(same, like.model_copy(update={"paper": ()}))
 
     def planned_run(self, condition: str, dataset: str, model: str) -> PlannedRun:
         """Return the run of a condition on a set; raise `MissingCell` if there can't be one."""

@@ -12,6 +12,7 @@ import pytest
 
 from tests.eval.experiments.commanded import arguments, called, cells, error, scripted, told
 from tests.eval.experiments.small_sets import write_small
+from tribunal.docket.session import judge_post
 from tribunal.eval.experiments import estimate
 from tribunal.eval.protocols.protocol import load_protocols
 
@@ -127,19 +128,19 @@ def test_a_plan_needs_no_key_and_no_index(sets: Path, monkeypatch: pytest.Monkey
 def test_predict_without_its_indexes_names_every_command(sets: Path) -> None:
     protocol = ("eval", "--protocol", "predict-table2", "--dataset", "kold", "--data", str(sets / "kold"))
     for line in (arguments("run", "predict-table2", sets, "--yes"), [*protocol, "--out", "run", "--samples", "4"]):
-        said = error(*line)
+        stderr = error(*line)
         for name in ("k-haters", "k-mhas", "kold", "kodoli", "unsmile"):
-            assert f"tribunal perspectives build {name} --data DIR" in said
+            assert f"tribunal perspectives build {name} --data DIR" in stderr
 
 
 def test_a_sum_says_of_how_many_runs_it_is(sets: Path) -> None:
-    given = ("--data", f"sbic={sets / 'sbic'}")
+    data = ("--data", f"sbic={sets / 'sbic'}")
     line = [each for each in arguments("plan", "antihate-table2", sets) if each not in ("--data", str(sets))]
-    done = called(*line, *given)
+    done = called(*line, *data)
     assert done.exit_code == 0, done.output
     assert re.search(r"^2 of 6 runs ", done.stdout, re.MULTILINE), done.stdout
-    said = json.loads(called(*line, *given, "--json").stdout)["sum"]
-    assert (said["runs"], said["of"]) == (2, 6)
+    total = json.loads(called(*line, *data, "--json").stdout)["sum"]
+    assert (total["runs"], total["of"]) == (2, 6)
 
 
 def test_a_plan_tries_few_posts(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +151,6 @@ def test_a_plan_tries_few_posts(sets: Path, monkeypatch: pytest.MonkeyPatch) -> 
         tried.append(post)
         return await judge_post(**post)
 
-    judge_post = estimate.judge_post
     monkeypatch.setattr(estimate, "judge_post", count_post)
     runs = told("plan", "arcade-table4", sets)["runs"]
     assert len(tried) == len(runs) * 2 * estimate.TRIED
@@ -160,12 +160,12 @@ def test_ones_own_model_is_compared_with_the_papers_row_of_it(sets: Path) -> Non
     with scripted():
         done = called(*arguments("run", "arcade-table4", sets, "--yes", "--model", "openai:gpt-4o"))
     assert done.exit_code == 0, done.output
-    own = {row: cell for (row, head), cell in cells().items() if head == "F1" and "your model" in row}
-    papers = {row: cell["paper"] for row, cell in own.items() if cell["paper"]}
+    your_cells = {row: cell for (row, head), cell in cells().items() if head == "F1" and "your model" in row}
+    papers = {row: cell["paper"] for row, cell in your_cells.items() if cell["paper"]}
     assert sorted(papers.values()) == ["74.76", "76.80"]  # GPT-4o alone, and with ARCADE
-    assert all(own[row]["difference_printed"] for row in papers)
+    assert all(your_cells[row]["difference_printed"] for row in papers)
     for row in papers:
-        assert own[row]["difference_printed"] in done.stdout
+        assert your_cells[row]["difference_printed"] in done.stdout
     assert "difference" in done.stdout
 
 
