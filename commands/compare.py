@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 from typer.models import TyperPath
@@ -96,6 +96,7 @@ def compare(
     final: Annotated[
         bool, Option("--final", help="Compare prompts on a test split. Every look is counted, in run.json too.")
     ] = False,
+    unlabelled: shared.Unlabelled = False,
     repeats: shared.Repeats = None,
     cluster: shared.Cluster = None,
     in_flight: shared.InFlight = 16,
@@ -153,7 +154,8 @@ def compare(
         return
     if decisions is not None:
         raise BadInput(f"decisions: {decisions}: stands in for a run; leave out --on, or --decisions")
-    wanted = Evaluation(dataset=dataset, data=parse_data(on), settings={}, repeats=repeats, **posts)
+    gold: Literal["needed", "none"] = "none" if unlabelled else "needed"
+    wanted = Evaluation(dataset=dataset, data=parse_data(on), settings={}, repeats=repeats, gold=gold, **posts)
     plan = plan_comparison(entries, wanted, out, final=final)
     table, estimates = read_price_table(prices), estimate_runs(plan.ready_runs, [out])
     print_run_costs("compare_plan", estimates, CallPace(in_flight), table, aside=True, plan=plan)

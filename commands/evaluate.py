@@ -109,6 +109,7 @@ def evaluate(
     ] = None,
     prices: shared.PriceTable = None,
     keep_text: shared.KeepTexts = False,
+    unlabelled: shared.Unlabelled = False,
     as_json: shared.AsJson = False,
     *,
     settings: dict[str, Any],
@@ -141,6 +142,7 @@ def evaluate(
         repeats=repeats,
         in_order=in_order,
         extras=extras,
+        gold="none" if unlabelled else "needed",
         **posts,
     )
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, "keep_text": keep_text, **carried}

@@ -328,6 +328,8 @@ def run(
 
     if planned is None:
         raise BadInput("NAME: give an experiment: tribunal experiment show")
+    able = [each for each in planned.estimates if not each.ready.lacks]
+    planned = planned._replace(plan=planned.plan.without_lacking(), estimates=able)
     print_plan(*planned, aside=True)
     spends = will_spend((each.ready for each in planned.estimates), retry)
     ask_to_go_on("experiment run", yes=yes or not spends)

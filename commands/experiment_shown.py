@@ -42,11 +42,15 @@ def print_plan(
     missing: dict[str, list[str]] = {}
     for name, why in plan.gaps.items():
         missing.setdefault(why, []).append(name)
+    unshown = len(plan.gaps.keys() - {each.ready.run.name for each in estimates})
+    total = len(estimates) + unshown
     values = {
         "experiment": plan.experiment,
-        "missing": [*(f"{why}: {', '.join(runs)}" for why, runs in missing.items())],
+        "missing": [
+            f"{why}: {'every run' if len(runs) == total > 1 else ', '.join(runs)}" for why, runs in missing.items()
+        ],
     }
-    print_run_costs("experiment_plan", estimates, pace, prices, aside=aside, **values)
+    print_run_costs("experiment_plan", estimates, pace, prices, aside=aside, unshown=unshown, **values)
 
 
 def print_run_costs(
@@ -56,25 +60,32 @@ def print_run_costs(
     prices: Prices | None,
     *,
     aside: bool = False,
+    unshown: int = 0,
     **values: Any,
 ) -> None:
-    """Print a table of runs and what they take, between the two parts of a template: `head` and `end`."""
+    """Print a table of runs and what they take, between the two parts of a template: `head` and `end`.
+
+    The last row sums the runs that can be estimated; it says of how many, `unshown` runs that have no row included.
+    """
     from tribunal.eval.experiments.estimate import costs_as_json, sum_estimates
 
     names, rows = [], []
-    posts = done = 0
+    counted = posts = done = 0
     for ready, rest, _, by, _ in estimates:
         names.append(ready.run.name + ("*" if by == "measured" and ready.decisions_left else ""))
         repeats = f" × {ready.job.repeats}" if ready.job.repeats > 1 else ""
         costs = _cost_cells(costs_as_json(rest, pace, prices))
         rows.append([f"{ready.job.count:,}{repeats}", f"{ready.done:,}", *costs])
-        posts, done = posts + ready.decision_count, done + ready.done
-    if len(rows) > 1:
+        if rest is not None:
+            counted, posts, done = counted + 1, posts + ready.decision_count, done + ready.done
+    total = len(rows) + unshown
+    if total > 1:
         rows.append([f"{posts:,}", f"{done:,}", *_cost_cells(costs_as_json(sum_estimates(estimates), pace, prices))])
     heads = ("run", "posts", "done", "calls", "shared", "tokens", "money", "time")
 
     def grid(called: Sequence[str]) -> Grid:
-        rows_named = zip([*called, "all"], rows, strict=False)
+        of_all = "all" if counted == total else f"{counted:,} of {total:,} runs"
+        rows_named = zip([*called, of_all], rows, strict=False)
         return _grid(heads, 1, [([name, *row], at == len(called)) for at, (name, row) in enumerate(rows_named)])
 
     console = screen(aside=aside, wide=True)
@@ -168,7 +179,7 @@ def print_table_of_paper(table: ExperimentTable) -> None:
 
 
 def _table_rows(line: ExperimentRow, notes: dict[str, int]) -> Iterable[Row]:
-    """Yield the row of the paper's figures and that of the measured ones, as far as there are any."""
+    """Yield the rows of the paper's figures, of the measured ones and of their differences, as far as there are any."""
     nowhere = _gap_of_all(line)
     if line.kind != "measured":
         source = "paper" if nowhere or any(each.paper for each in line.cells) else ""
@@ -177,6 +188,8 @@ def _table_rows(line: ExperimentRow, notes: dict[str, int]) -> Iterable[Row]:
     if line.kind == "measured" or (line.kind != "paper" and not nowhere):
         labels = line.labels if line.kind == "measured" else [""] * len(line.labels)
         yield [*labels, "measured", *(_measured_in_words(each, notes) for each in line.cells)], True
+        if any(each.difference_printed for each in line.cells):
+            yield [*[""] * len(labels), "difference", *(_difference_in_words(each) for each in line.cells)], False
 
 
 def _gap_of_all(line: ExperimentRow) -> str:
@@ -197,6 +210,8 @@ def _print_lines(table: ExperimentTable, console: Screen, notes: dict[str, int])
             figures = [f"paper {each.paper}"] if each.paper else []
             if line.kind != "paper" and not nowhere:
                 figures.append(f"measured {_measured_in_words(each, notes)}")
+            if each.difference_printed:
+                figures.append(f"difference {_difference_in_words(each)}")
             if figures:
                 console.print(f"  {', '.join(filter(None, heads))}: {'; '.join(figures)}")
 
@@ -210,6 +225,10 @@ def _measured_in_words(figure: ExperimentCell, notes: dict[str, int]) -> str:
         ours = f"; {figure.left_out_printed} with failures left out" if figure.left_out_printed else ""
         return figure.measured + (f" ({figure.span}{ours})" if figure.span else "")
     return f"– [{_note_number(figure.gap, notes)}]" if figure.gap else "–"
+
+
+def _difference_in_words(figure: ExperimentCell) -> str:
+    return f"{figure.difference_printed} ({figure.interval_in_words})" if figure.difference_printed else ""
 
 
 def paper_rows(table: ExperimentTable, experiment: Experiment) -> ExperimentTable:

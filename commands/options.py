@@ -211,5 +211,5 @@ def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
 
 # Adds the options of the settings to a command, which is given their values as `settings`.
 with_settings = partial(extend_options, parameter="settings", parse=_settings_parser())
-# A run of `eval` takes in no decisions of people, so it has no --review.
-with_settings_of_eval = partial(extend_options, parameter="settings", parse=_settings_parser("review"))
+# A run of `eval` takes in no decisions of people, so it has no --review. The web is looked up with --set web=true.
+with_settings_of_eval = partial(extend_options, parameter="settings", parse=_settings_parser("review", "web"))

@@ -165,6 +165,9 @@ Columns = Annotated[
         "(encoding=cp1252). Of any set: image= judges posts by their text alone.",
     ),
 ]
+Unlabelled = Annotated[
+    bool, Option("--unlabelled", help="The posts of a table have no labels; without it, a label column is needed.")
+]
 Encoding = Annotated[
     str | None,
     Option(metavar="NAME", help="Of a CSV, TSV or JSON file: its encoding, such as cp1252. Default: UTF-8."),

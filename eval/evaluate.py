@@ -10,14 +10,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
 from tribunal.docket.graph_run import config_of_run
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
+from tribunal.eval.datasets import PLUS, Dataset, DatasetPool, find_dataset, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
 from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
@@ -25,13 +25,12 @@ from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.graphs import graph
 from tribunal.models.budget import NO_SPENDING, Spending
-from tribunal.models.registry import check_models
 from tribunal.runner.budget import total_spending
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.results import read_results, read_run_file
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON
-from tribunal.settings.contents import apply_line_up, keep_files_read
+from tribunal.settings.contents import keep_files_read
 from tribunal.settings.context import (
     Context,
     context_from,
@@ -47,11 +46,11 @@ class Evaluation(RunRequest):
 
     What is None or empty is the protocol's, where there is one. `data` is a path; of several sets, one by each name.
     Posts are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
+    `gold`: a table without a label column is refused if `needed`; with `none`, its labels aren't read.
     `final_look` is what run.json notes of a look at a test split (`tribunal.eval.runs.ledger`).
     """
 
     data: Path | Mapping[str, Path]
-    split: str | None = None
     columns: Mapping[str, str] = Field(default_factory=dict)
     labels: Mapping[str, str] = Field(default_factory=dict)
     balance: str | None = None
@@ -59,6 +58,7 @@ class Evaluation(RunRequest):
     in_order: bool = False
     skip_missing_images: bool = False
     extras: bool | None = None
+    gold: Literal["needed", "optional", "none"] = "needed"
     final_look: JSON | None = None
 
     def plan_run(self) -> ProtocolRun:
@@ -138,6 +138,10 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
     """
     own = ("split", "columns", "labels", "samples", "balance")
     wanted = wanted.model_copy(update={name: getattr(wanted, name) or getattr(run.part, name) for name in own})
+    if wanted.gold == "none":
+        if not any(find_dataset(name).mapped for name in run.dataset.split(PLUS)):
+            raise BadInput(f"--unlabelled works only with tables (--dataset table), not with {run.dataset}; remove it")
+        wanted = wanted.model_copy(update={"columns": {**wanted.columns, "label": ""}})
     dataset = open_datasets(
         run.dataset,
         wanted.data,
@@ -146,6 +150,7 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
         labels=wanted.labels,
         skip_missing_images=wanted.skip_missing_images,
         extras=run.note is None if wanted.extras is None else wanted.extras,
+        needs_gold=wanted.gold == "needed",
     )
     settings = run.settings if dataset.task == "hate" else {"task": dataset.task, **run.settings}
     context = context_from(settings)
@@ -248,21 +253,18 @@ def name_folder(text: str, longest: int) -> str:
     return name if name == re.sub("[:/]", "-", text) else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-async def fit_to_graph(
-    evaluation: Evaluation, own: Collection[str], environment: Mapping[str, str]
-) -> tuple[Evaluation, dict[str, str]]:
+def fit_to_graph(evaluation: Evaluation, own: Collection[str]) -> tuple[Evaluation, dict[str, str]]:
     """Remove from an evaluation the shared settings that its graph does not use; `own` are the settings of its own.
 
     Returns:
         The evaluation; and by the name of each setting that was left out, how it would be refused.
 
     Raises:
-        BadInput: a graph, a setting or a model is wrong, or it doesn't heed a setting of its own.
+        BadInput: a graph or a setting is wrong, or it doesn't heed a setting of its own.
     """
     run = evaluation.plan_run()
     graph(run.graph)
     context = context_from(run.settings)
-    check_models(await apply_line_up(context, afresh=True), environment)
     unused = dict(settings_of(run.graph).find_unused(context))
     for name, refusal in unused.items():
         if name in own or not setting_is_named(evaluation.settings, name):

@@ -133,7 +133,7 @@ def read_predictions(
     for row in read_rows(file, "--predictions", strict=True):
         id, column = _first_filled(row, _IDS)
         if not id:
-            raise row.error(f"{column or ' or '.join(_IDS)}: is empty or missing; give the id of the post")
+            raise row.error(f"{column}: is empty; give the id of the post") if column else row.missing_column("id")
         if id in rows:
             raise row.error(f"{column} = {id!r}: row {rows[id]} is of the same post; leave one of them")
         rows[id] = row.number
@@ -176,7 +176,9 @@ def _first_filled(row: TableRow, columns: tuple[str, ...]) -> tuple[str, str]:
 def _label_of_row(row: TableRow, numbers: Mapping[str, int]) -> int:
     value, column = _first_filled(row, _LABELS)
     if not value:
-        raise row.error(f"{column or ' or '.join(_LABELS)}: is empty or missing; give a label, or remove the row")
+        if not column:
+            raise row.missing_column("label", " or category")
+        raise row.error(f"{column}: is empty; give a label, or remove the row")
     label = numbers.get(drop_decimal_point(value).casefold())
     if label is None:
         raise row.value_error(column, value, f"a label of this scheme; use one of: {', '.join(numbers)}")

@@ -18,6 +18,10 @@ class BadInput(TribunalError, ValueError):
     """Something that was given is wrong. `str()` is one line: the field, the value, the way out."""
 
 
+class NotAtHand(BadInput):
+    """A key or an index is missing. The request itself is right, so what it takes can be estimated."""
+
+
 class WrongState(BadInput):
     """A channel of a case holds what no node can read, because a node of one's own or an edit wrote it."""
 

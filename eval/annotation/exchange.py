@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tribunal.errors import BadInput
 from tribunal.eval.annotation.consensus import LACKS, LEVELS, SettledPost, measure_pairs, measure_steps, settle_post
@@ -48,6 +49,7 @@ class AnnotationRequest(Evaluation):
 
     dataset: str | None = "table"
     graph: str | None = "baseline"
+    gold: Literal["needed", "optional", "none"] = "optional"
     annotators: int = 3
     inline: bool = False
     prefix: str = LOCAL_FILES

@@ -198,7 +198,7 @@ def read_decisions(path: Path) -> Iterator[Decision]:
     """
     for row in read_rows(path / RESULTS if path.is_dir() else path, "decisions", strict=True):
         if missing := next((name for name in ("outcome", "hateful") if name not in row.cells), None):
-            raise row.error(f"has no column {missing!r}; give a run's folder, or a table written by tribunal batch")
+            raise row.missing_column(missing, " (give a run's folder, or a table written by tribunal batch)")
         if row.text("outcome") != "verdict" or row.optional_text("repeat") not in ("", "0"):
             continue
         hateful = row.yes_or_no("hateful")
@@ -239,12 +239,10 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
     for given in read_rows(path, "log", encoding=entry.columns.get("encoding", "utf-8"), strict=True):
         row = _resolve_paths(given, (id_column, text_column, score_column, removed_column))
         post_id, text = row.optional_text(id_column), row.optional_text(text_column)
-        listed = ", ".join(map(str, given.cells))
         if not post_id and not text:
             if row.number == 1:
-                raise row.error(
-                    f"has neither {id_column!r} nor {text_column!r}; name one with --log-column id=NAME or text=NAME; "
-                    f"it has {listed}"
+                raise row.missing_column(
+                    text_column, f" and no {id_column!r}; name one with --log-column id=NAME or text=NAME"
                 )
             log.left_out["neither id nor text"] += 1
             continue
@@ -255,9 +253,8 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
                 row.text(score_column)  # raises, and lists the columns
             removed = None if score is None else score >= entry.their_threshold
         elif row.number == 1 and removed_column not in row.cells:
-            raise row.error(
-                f"has no column {removed_column!r}, and no --their-threshold is given; name one with --log-column "
-                f"removed=NAME; it has {listed}"
+            raise row.missing_column(
+                removed_column, ", and no --their-threshold is given; name one with --log-column removed=NAME"
             )
         elif removed_as:
             removed = row.optional_text(removed_column).casefold() in removed_as

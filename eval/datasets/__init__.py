@@ -77,6 +77,7 @@ def open_dataset(name: str, data: Path, **options: Unpack[OpenOptions]) -> Datas
             skip_missing_images: leave out the posts whose image isn't there, and count them.
             extras: show with a post what the set has beside it (as if not given): the title over a comment of `kold`,
             the words that were read in an image of `mmhs150k`.
+            needs_gold: refuse a table without a label column, unless `columns` has a blank one.
 
     Raises:
         BadInput: there is no such set, split or file; what is expected, and where the set is obtained. Wrong rows are

@@ -202,6 +202,7 @@ class OpenOptions(TypedDict, total=False):
     labels: Mapping[str, str] | None
     skip_missing_images: bool
     extras: bool
+    needs_gold: bool
 
 
 class Dataset:
@@ -226,6 +227,7 @@ class Dataset:
         self._encoding = self.columns.pop("encoding", "utf-8")
         self.folder = self._find_image_folder(data if data.is_dir() else data.parent)
         self.skip_missing_images = options.get("skip_missing_images", False)
+        self.needs_gold = options.get("needs_gold", False)
         self.extras = spec.extras if options.get("extras", True) else None
         self.skipped: Counter[str] = Counter()
         self.left_out_labels: Counter[str] = Counter()

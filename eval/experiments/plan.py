@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import one_line, parse_json
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, NotAtHand
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
 from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
 from tribunal.eval.experiments.table import EXPERIMENT, ExperimentTable, build_table, name_runs
@@ -30,13 +30,17 @@ from tribunal.settings.context import context_from
 
 
 class ReadyRun(NamedTuple):
-    """Hold a run that can begin, how many of its decisions are done, and whether only the rehearsal's rules answer."""
+    """Hold a run that can begin, how many of its decisions are done, and whether only the rehearsal's rules answer.
+
+    `lacks` names the key or the indexes without which it can't begin; empty if it lacks nothing.
+    """
 
     run: PlannedRun
     evaluation: Evaluation
     job: RunJob
     done: int
     rehearsed: bool
+    lacks: str = ""
 
     @property
     def decision_count(self) -> int:
@@ -51,12 +55,26 @@ class ReadyRun(NamedTuple):
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """Hold the runs that can begin, in their order, and why the others can't, by name."""
+    """Hold the runs that can begin, in their order, and why the others can't, by name.
+
+    `ready_runs` holds the runs that lack only a key or an index, too; `without_lacking` leaves them out.
+    """
 
     experiment: Experiment
     out: Path
     ready_runs: tuple[ReadyRun, ...]
     gaps: Mapping[str, str]
+
+    def without_lacking(self) -> ExperimentPlan:
+        """Return the plan of the runs that lack nothing.
+
+        Raises:
+            NotAtHand: every run lacks a key or an index; the reason that names the most.
+        """
+        able = tuple(ready for ready in self.ready_runs if not ready.lacks)
+        if not able:
+            raise NotAtHand(max((ready.lacks for ready in self.ready_runs), key=len))
+        return replace(self, ready_runs=able)
 
 
 @keep_files_read()
@@ -92,8 +110,8 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
         }
         wanted.append((run, shared.model_copy(update=update)))
     ready, refused = asyncio.run(_ready_runs(wanted, out))
-    for name, why in refused.items():
-        gaps[name] = f"{'model not at hand' if ': no key; ' in why else 'not run'}: {why}"
+    gaps |= {name: f"not run: {why}" for name, why in refused.items()}
+    gaps |= {each.run.name: each.lacks for each in ready if each.lacks}
     if not ready:
         nobody = f"model: no run of {experiment.name} can be had but with the paper's models; add --paper-models"
         raise BadInput(next(iter([*refused.values(), *gaps.values(), nobody])))
@@ -101,13 +119,15 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
 
 
 async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> tuple[list[ReadyRun], dict[str, str]]:
-    """Return the runs whose models, perspectives and settings are at hand; and by name, why the others can't be had."""
+    """Return the runs whose settings are right; and by name, why the others can't be had."""
     environment = (await current_registry()).environment
     fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, _CheckedModels]](), dict[str, str](), list[JSON]()
     for run, wanted in runs:
         try:
-            evaluation, unused = await fit_to_graph(wanted, run.settings, environment)
+            evaluation, unused = fit_to_graph(wanted, run.settings)
             checked = await _check_models(evaluation, environment)
+        except NotAtHand as error:
+            checked = _CheckedModels({}, False, str(error))
         except BadInput as error:
             refused[run.name] = str(error)
             continue
@@ -118,10 +138,11 @@ async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> t
 
 
 class _CheckedModels(NamedTuple):
-    """The pins of a run (`collect_pins`), and whether only the rehearsal's rules answer in it."""
+    """The pins of a run (`collect_pins`), whether only the rehearsal's rules answer in it, and what it lacks."""
 
     pins: JSON
     rehearsed: bool
+    lacks: str = ""
 
 
 async def _check_models(evaluation: Evaluation, environment: Mapping[str, str]) -> _CheckedModels:
@@ -139,10 +160,10 @@ def _open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, checked:
         BadInput: its folder holds another run; or as `prepare_run`.
     """
     folder, prepared = out / run.name, prepare_run(evaluation)
-    if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
+    if not checked.lacks and (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
         check_unchanged(begun, {**prepared.held, **checked.pins}, folder)
     done = sum(1 for _ in read_line_starts(folder / RESULTS))
-    return ReadyRun(run, evaluation, prepared.job, done, checked.rehearsed)
+    return ReadyRun(run, evaluation, prepared.job, done, checked.rehearsed, checked.lacks)
 
 
 # ------------------------------------------------------------------------------------------------------------ data sets

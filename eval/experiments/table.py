@@ -194,7 +194,9 @@ class _TableReader:
                 if _block_label(row) == block:
                     called = f"{YOURS} ({model})" if model else YOURS
                     labels = tuple(label.replace(MODEL, called) for label in row.yours or row.labels)
-                    cells = tuple(self._table_cell(row, column, model, "") for column in shape.columns)
+                    figures = shape.figures_of(self.experiment.row_of_paper(row, model))
+                    pairs = zip(shape.columns, figures, strict=True)
+                    cells = tuple(self._table_cell(row, column, model, printed) for column, printed in pairs)
                     yield ExperimentRow(labels, "measured", cells)
 
     def table_warnings(self) -> Iterator[str]:

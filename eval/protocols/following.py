@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import paper_sample
+from tribunal.eval.datasets import PLUS, find_dataset, paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
 from tribunal.eval.protocols.protocol import (
     PAPER,
@@ -47,6 +47,7 @@ class RunRequest(Frozen):
     repeats: int | None = Field(default=None, ge=1)
     seed: int | None = Field(default=None, ge=0)
     samples: int | None = Field(default=None, ge=1)
+    split: str | None = None
     paper_models: bool = False
 
 
@@ -139,12 +140,20 @@ def _follow_paper(asked: RunRequest, dataset: str) -> ProtocolRun:
         raise BadInput(f"paper_models: no table of a paper has the graph {graph} on {dataset}")
     if sample is None:
         raise BadInput(f"protocol: paper: no paper has one for {dataset}; give samples and seed")
-    warning = (
-        f"protocol: paper: no table of a paper has the graph {graph} on {dataset}: the posts are the paper's, and "
-        "every setting is this run's own"
-    )
-    note: JSON = {"asked": PAPER, "name": None, "posts": sample.says, "departures": {}}
-    return replace(_run_without_protocol(asked, dataset), sample=sample, note=note, warnings=(warning,))
+    note: JSON = {
+        "asked": PAPER,
+        "name": None,
+        "posts": sample.says,
+        "departures": _find_split_departure(asked, dataset, sample.split),
+    }
+    warnings = [
+        f"protocol: paper: no table of a paper has the graph {graph} on {dataset}: every setting is this run's own"
+    ]
+    if note["departures"]:
+        note["posts"] = f"of the split {asked.split}"
+        warnings.append(f"protocol: paper: {describe_departures(note)}")
+    run = _run_without_protocol(asked, dataset)
+    return replace(run, sample=None if note["departures"] else sample, note=note, warnings=tuple(warnings))
 
 
 # ------------------------------------------------------------------------------------------------------------ following
@@ -176,7 +185,10 @@ def _follow_condition(
     unused = settings_of(graph).find_unused(context_from(settings))
     settings = leave_out_settings(settings, [name for name, _ in unused if not setting_is_named(asked.settings, name)])
     sample, part = held.sample_of(dataset), held.datasets[dataset]
-    departs = dict(_find_departures(sets, asked, held, sample or part))
+    departs = _find_split_departure(asked, part.dataset or dataset, sample.split if sample else part.split)
+    if departs:
+        sample = None
+    departs |= _find_departures(sets, asked, held, sample or part)
     if instead is not None:
         departs["graph"] = {"paper": row.graph, "run": instead}
     note: JSON = {
@@ -184,7 +196,7 @@ def _follow_condition(
         "name": held.name,
         "condition": chosen,
         "table": held.heading,
-        "posts": sample.says if sample else part.says,
+        "posts": sample.says if sample else f"of the split {asked.split}" if "split" in departs else part.says,
         "sets": {"graph": row.graph, "repeats": held.repeats, **sets},
         "departures": departs,
         "paper_models": asked.paper_models,
@@ -258,6 +270,12 @@ def _merge_settings(sets: JSON, own: Mapping[str, Any]) -> JSON:
         both = isinstance(value, dict) and isinstance(sets.get(name), dict)
         merged[name] = {**sets[name], **value} if both else value
     return merged
+
+
+def _find_split_departure(asked: RunRequest, dataset: str, paper: str | None) -> dict[str, JSON]:
+    """Return the departure of a run on another split than the paper's: its posts are then not the paper's sample."""
+    paper = paper or PLUS.join(dict.fromkeys(find_dataset(name).default for name in dataset.split(PLUS)))
+    return {} if asked.split in (None, paper) else {"split": {"paper": paper, "run": asked.split}}
 
 
 def _find_departures(

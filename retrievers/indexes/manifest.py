@@ -25,7 +25,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, ValidationError
 
 from tribunal.core.text import make_visible, one_line, parse_json
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, NotAtHand
 from tribunal.models.embeddings import TFIDF
 from tribunal.process.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON, Frozen
@@ -121,7 +121,7 @@ class IndexManifest(Frozen):
             if not other or not isinstance(content.get("embedding"), str):
                 return cls.model_validate(content)
         except FileNotFoundError as error:
-            raise BadInput(
+            raise NotAtHand(
                 f"{owner}: no {cls.noun} in {folder}; build it with: {cls.build_command(name)}{hint}"
             ) from error
         except OSError as error:

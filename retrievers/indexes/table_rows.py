@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
-from tribunal.core.text import make_visible, parse_json, restore_cell, wellformed
+from tribunal.core.text import make_visible, nearest_names, parse_json, restore_cell, wellformed
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.process.files import check_regular, is_lfs_pointer, open_regular
@@ -42,6 +42,12 @@ _PACKED = ".gz"
 # Columns of tables that Tribunal has written: batches and cases, and annotations.
 _OURS = ({"decided_by", "rehearsed"}, {"smi_pattern", "policy_sha"})
 _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of its column was empty
+# Usual names of columns, by what they hold.
+_USUAL = {
+    "text": ("tweet", "comment", "comment_text", "content", "post", "message", "body", "sentence"),
+    "label": ("hate", "hateful", "is_hate", "hate_speech", "toxic", "class", "gold", "category"),
+    "id": ("post_id", "tweet_id", "comment_id"),
+}
 
 
 class TableFile(NamedTuple):
@@ -108,12 +114,18 @@ class TableRow:
         try:
             return self.cells[column]
         except KeyError as error:
-            has = ", ".join(str(name) for name in self.cells)
-            raise self.error(f"has no column {column!r}; it has {has}") from error
+            raise self.missing_column(column) from error
 
     def text(self, column: str) -> str:
-        """Return the text of a cell, ends trimmed; blank where it holds nothing."""
-        return wellformed(cell_text(self[column]))
+        """Return the text of a cell, ends trimmed; blank where it holds nothing.
+
+        Raises:
+            BadInput: there is no such column, or the cell holds a list, an object or bytes.
+        """
+        cell = self[column]
+        if isinstance(cell, list | tuple | dict | bytes):
+            raise self.value_error(column, cell, "one text or number; give a column of plain values")
+        return wellformed(cell_text(cell))
 
     def optional_text(self, column: str | None) -> str:
         """Return the text of a cell; blank also where the row, as one of JSONL may, lacks the column."""
@@ -157,10 +169,26 @@ class TableRow:
         """Return the error for a problem of this row."""
         return BadInput(f"{self.owner}: {self.file} row {self.number}: {problem}")
 
+    def missing_column(self, column: str, remedy: str = "") -> BadInput:
+        """Return the error for a column that isn't there, with those that are and the likeliest of them."""
+        likely = (
+            f"; did you mean {' or '.join(map(repr, near))}?" if (near := likely_columns(column, self.cells)) else ""
+        )
+        has = ", ".join(str(name) for name in self.cells)
+        return self.error(f"has no column {column!r}{remedy}; it has {has}{likely}")
+
     def value_error(self, column: str, value: object, expected: str) -> BadInput:
         """Return the error for a cell whose value isn't what is expected."""
         shown = repr(value)
         return self.error(f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}")
+
+
+def likely_columns(wanted: str, names: Iterable[str]) -> list[str]:
+    """Return the columns that most likely hold what is wanted: of a name like it, or of a usual one; at most two."""
+    there = {str(name).strip().casefold(): str(name) for name in names if name != EXTRA}
+    same = there.get(wanted.casefold())
+    usual = [there[name] for name in _USUAL.get(wanted, ()) if name in there]
+    return [same] if same is not None else [*dict.fromkeys([*usual, *nearest_names(wanted, there.values())])][:2]
 
 
 def cell_text(value: Any) -> str:
@@ -294,8 +322,7 @@ def _read_delimited(
             is_ours = any(columns <= set(names) for columns in _OURS)
             if is_ours:
                 names = reader.fieldnames = [restore_cell(name) for name in names]
-            if ragged and (twice := [name for name, count in Counter(names).items() if count > 1]):
-                raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
+            _refuse_repeated(table, names)
             while True:
                 lines.start_row()
                 if (cells := next(reader, None)) is None:
@@ -319,6 +346,12 @@ def _read_delimited(
             ) from error
 
 
+def _refuse_repeated(table: TableFile, names: Iterable[str]) -> None:
+    """Refuse a table in which two columns have one name: only the last of them would be read."""
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
+
+
 def _read_json(table: TableFile, encoding: str, *, keyed: bool) -> Iterator[tuple[int | str, Any]]:
     """Yield the values of an array or of lines with their numbers; if `keyed`, those of an object with their keys."""
     with _open_text(table, encoding) as file:
@@ -334,7 +367,7 @@ def _read_json(table: TableFile, encoding: str, *, keyed: bool) -> Iterator[tupl
                 continue
             row += 1
             try:
-                value = parse_json(line)
+                value = parse_json(line, unique=True)
             except ValueError as error:
                 raise BadInput(f"file {table}: line {line_number}: not JSON: {error}") from error
             yield row, value
@@ -347,6 +380,7 @@ def _read_parquet(table: TableFile) -> Iterator[Cells]:
     check_regular(table.path)
     try:
         with pq.ParquetFile(table.path, memory_map=True) as file:
+            _refuse_repeated(table, file.schema_arrow.names)
             groups = [file.metadata.row_group(each) for each in range(file.metadata.num_row_groups)]
             longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
             for batch in file.iter_batches(batch_size=max(1, min(_MOST_BATCH, MOST_ROW // max(1, longest)))):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tribunal.core.text import equality_key, normalize_text
-from tribunal.errors import BadInput, TribunalError
+from tribunal.errors import BadInput, NotAtHand, TribunalError
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
 from tribunal.retrievers.indexes.manifest import MANIFEST, FileNote, IndexManifest, note_file
 from tribunal.retrievers.indexes.ngrams import fit_ngrams
@@ -191,10 +191,21 @@ async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None
     `embedding` is the one asked for; None is each index's own (`tfidf` for an example).
 
     Raises:
-        BadInput: a name is unknown, has no index (with the command that builds it), was built by another embedding or
-            from another [source], or its files are damaged.
+        BadInput: a name is unknown, was built by another embedding or from another [source], or its files are damaged.
+        NotAtHand: some have no index; with the command that builds each of them.
     """
-    return list(await asyncio.gather(*(open_store(name, embedding=embedding) for name in names or EXAMPLES)))
+    wanted = names or EXAMPLES
+    opened = await asyncio.gather(*(open_store(name, embedding=embedding) for name in wanted), return_exceptions=True)
+    errors = {name: each for name, each in zip(wanted, opened, strict=True) if isinstance(each, BaseException)}
+    for error in errors.values():
+        if len(errors) == 1 or not isinstance(error, NotAtHand):
+            raise error
+    if errors:
+        commands = "; ".join(PerspectiveManifest.build_command(name) for name in errors)
+        raise NotAtHand(
+            f"perspectives: {', '.join(errors)}: have no index; build each from its own set with: {commands}"
+        )
+    return [each for each in opened if isinstance(each, PerspectiveStore)]
 
 
 async def open_store(name: str, *, embedding: str | None = None) -> PerspectiveStore:

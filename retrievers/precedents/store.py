@@ -140,7 +140,7 @@ def read_decided_cases(path: Path, encoding: str = "utf-8") -> Iterator[DecidedC
     for row in read_rows(path, "precedents", encoding=encoding, strict=True):
         found = {part: next((name for name in names if name in row.cells), None) for part, names in COLUMNS.items()}
         if missing := next((part for part in ("text", "category") if found[part] is None), None):
-            raise row.error(f"has no column {missing!r}; it has {', '.join(map(str, row.cells))}")
+            raise row.missing_column(missing)
         texts = {part: row.optional_text(name) for part, name in found.items() if part != "hateful"}
         how = texts.pop("how").casefold()
         if how not in _HOW:

@@ -153,7 +153,7 @@ def test_decisions_of_a_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "why"),
     [
-        ([{"a": 1}], (), "log.csv row 1: has neither 'id' nor 'text'"),
+        ([{"a": 1}], (), "log.csv row 1: has no column 'text' and no 'id'"),
         ([{"id": "p0"}], (), "has no column 'removed', and no --their-threshold is given"),
         ([{"id": "p0"}], ("--their-threshold", "0.5"), "has no column 'score'; it has id"),
         ([{"id": "p0", "score": "high"}], ("--their-threshold", "0.5"), "score = 'high': is not a number"),
@@ -178,7 +178,7 @@ def test_wrong_files_are_one_line(decided: Path, tmp_path: Path) -> None:
     wrong: dict[tuple[Path | str, ...], str] = {
         (tmp_path / "gone.csv", "--decisions", decided): "gone.csv",
         (log, "--decisions", tmp_path / "gone.csv"): "gone.csv",
-        (log, "--decisions", other): "has no column 'outcome'; give a run's folder",
+        (log, "--decisions", other): "has no column 'outcome' (give a run's folder",
         (log, "--decisions", decided, "--on", decided): "leave out --on",
         (log, "--decisions", decided, "--prompts", "shipped"): "on: a comparison needs posts",
     }

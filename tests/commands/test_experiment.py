@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.eval.experiments.commanded import arguments, called, cells, error, scripted, told
 from tests.eval.experiments.small_sets import write_small
+from tribunal.docket.session import judge_post
+from tribunal.eval.experiments import estimate
 from tribunal.eval.protocols.protocol import load_protocols
 
 PRICES = '["openai:m"]\ninput = 2.0\noutput = 8.0\n'
@@ -110,6 +114,61 @@ WAYS = {
 }
 
 
+def test_a_plan_needs_no_key_and_no_index(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    plan = told("plan", "predict-table2", sets)
+    assert plan["sum"]["runs"] == plan["sum"]["of"] == len(plan["runs"]) == 30
+    assert all("OPENAI_API_KEY" in run["lacks"] and run["calls"] for run in plan["runs"])
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    assert told("plan", "predict-table2", sets)["sum"]["calls"] == plan["sum"]["calls"]
+    assert "perspectives build" in error(*arguments("run", "predict-table2", sets, "--yes"))
+    assert not Path("runs").exists()
+
+
+def test_predict_without_its_indexes_names_every_command(sets: Path) -> None:
+    protocol = ("eval", "--protocol", "predict-table2", "--dataset", "kold", "--data", str(sets / "kold"))
+    for line in (arguments("run", "predict-table2", sets, "--yes"), [*protocol, "--out", "run", "--samples", "4"]):
+        stderr = error(*line)
+        for name in ("k-haters", "k-mhas", "kold", "kodoli", "unsmile"):
+            assert f"tribunal perspectives build {name} --data DIR" in stderr
+
+
+def test_a_sum_says_of_how_many_runs_it_is(sets: Path) -> None:
+    data = ("--data", f"sbic={sets / 'sbic'}")
+    line = [each for each in arguments("plan", "antihate-table2", sets) if each not in ("--data", str(sets))]
+    done = called(*line, *data)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^2 of 6 runs ", done.stdout, re.MULTILINE), done.stdout
+    total = json.loads(called(*line, *data, "--json").stdout)["sum"]
+    assert (total["runs"], total["of"]) == (2, 6)
+
+
+def test_a_plan_tries_few_posts(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many posts a run has: three on each of two ways."""
+    tried = []
+
+    async def count_post(**post: Any) -> Any:
+        tried.append(post)
+        return await judge_post(**post)
+
+    monkeypatch.setattr(estimate, "judge_post", count_post)
+    runs = told("plan", "arcade-table4", sets)["runs"]
+    assert len(tried) == len(runs) * 2 * estimate.TRIED
+
+
+def test_ones_own_model_is_compared_with_the_papers_row_of_it(sets: Path) -> None:
+    with scripted():
+        done = called(*arguments("run", "arcade-table4", sets, "--yes", "--model", "openai:gpt-4o"))
+    assert done.exit_code == 0, done.output
+    your_cells = {row: cell for (row, head), cell in cells().items() if head == "F1" and "your model" in row}
+    papers = {row: cell["paper"] for row, cell in your_cells.items() if cell["paper"]}
+    assert sorted(papers.values()) == ["74.76", "76.80"]  # GPT-4o alone, and with ARCADE
+    assert all(your_cells[row]["difference_printed"] for row in papers)
+    for row in papers:
+        assert your_cells[row]["difference_printed"] in done.stdout
+    assert "difference" in done.stdout
+
+
 @pytest.mark.slow
 def test_a_plan_counts_the_calls_of_every_graph(sets: Path) -> None:
     """Of one post, without what runs share; and no model, search or embedding server is asked."""
@@ -207,7 +266,7 @@ def test_a_model_without_a_key_is_a_gap_and_not_an_error(sets: Path) -> None:
 
 def test_where_nothing_can_be_run_the_reason_is_an_error(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    said = error("experiment", "run", "arcade-table3", "--data", str(sets), "--paper-models", "--yes")
+    said = error("experiment", "run", "arcade-table3", "--data", str(sets), "--paper-models", "--samples", "4", "--yes")
     assert "no key; set" in said
     said = error("experiment", "plan", "antihate-table2", "--data", str(sets), "--set", "hits=0")
     assert "hits" in said

@@ -95,7 +95,7 @@ async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_p
 
 async def test_what_should_be_known_of_the_posts_is_told_before_the_first(tmp_path: Path) -> None:
     path, warned = tmp_path / "posts.csv", list[str]()
-    path.write_text("id,text,label\na,word-0.,0\nb,word-1.,\n")
+    path.write_text("id,text,label\na,word-0.,0\nb,word-1.,\nc,word-2.,1\n")
 
     def script(request: Request) -> Reply:
         assert warned

@@ -122,8 +122,8 @@ def changed(place: int, **cells: Any) -> Rows:
         (changed(2, confidence="87"), ["row 3", "confidence", "from 0 to 1"]),
         (changed(3, confidence="sure"), ["row 4", "confidence", "number"]),
         (changed(3, id="a"), ["row 4", "id", "row 1"]),
-        ([{"label": "1"}], ["row 1", "id or post_id"]),
-        ([{"id": "a"}], ["row 1", "category or label"]),
+        ([{"label": "1"}], ["row 1", "no column 'id'", "has label"]),
+        ([{"id": "a"}], ["row 1", "no column 'label'", "category", "has id"]),
         ([{"id": "x", "label": "1"}], ["'x'", "no row is of a post"]),
     ],
 )

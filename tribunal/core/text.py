@@ -11,6 +11,7 @@ import json
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -210,17 +211,31 @@ def _parse_whole_number(digits: str) -> int:
     return int(digits)
 
 
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs; raise `ValueError` if two have one name, as only the last would be read."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"an object has the name {twice!r} twice")
+    return members
+
+
 _JSON = json.JSONDecoder(parse_int=_parse_whole_number)
+_UNIQUE_JSON = json.JSONDecoder(parse_int=_parse_whole_number, object_pairs_hook=_unique_names)
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, *, unique: bool = False) -> Any:
     """Return what a JSON text holds; bytes are UTF-8, UTF-16 or UTF-32.
 
     Raises:
-        ValueError: it isn't JSON, or holds a whole number that no float could; `TooDeep` where it is nested too deeply.
+        ValueError: it isn't JSON, or holds a whole number that no float could; `TooDeep` where it is nested too deeply;
+            with `unique` also where an object has two members of one name.
     """
+    decoder = _UNIQUE_JSON if unique else _JSON
     try:
-        return _JSON.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass"))
+        return decoder.decode(
+            text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+        )
     except RecursionError:
         raise TooDeep("it is nested too deeply") from None
 
@@ -229,10 +244,10 @@ def parse_json_at(text: str, at: int) -> tuple[Any, int]:
     """Return the JSON value that begins at a place in a text, and where it ends.
 
     Raises:
-        ValueError: as `parse_json`.
+        ValueError: as `parse_json` with `unique`.
     """
     try:
-        return _JSON.raw_decode(text, at)
+        return _UNIQUE_JSON.raw_decode(text, at)
     except RecursionError:
         raise TooDeep("it is nested too deeply") from None
 

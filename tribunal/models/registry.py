@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tribunal import plugins
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import SHORTEST
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, NotAtHand
 from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
 from tribunal.models.keys import KeyPool
 from tribunal.models.ladder import Learnt, forget_learnt, learnt_of
@@ -176,7 +176,7 @@ def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str
     if provider.needs_key(environment) and not provider.key_pool(environment):
         where = f" (from {provider.where})" if provider.where else ""
         keys = " or ".join(provider.keys)
-        raise BadInput(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")
+        raise NotAtHand(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")
 
 
 # What a run asks

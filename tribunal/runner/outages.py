@@ -134,7 +134,7 @@ class CaseBreaker(Breaker):
     last_answered: int = 0  # the number of the case that was answered and began last
 
     def admits(self, case_id: str) -> bool:
-        """Return whether a case may begin. While only one case was unanswered, another may show that it was the cause."""
+        """Return whether a case may begin. While only one was unanswered, another may show that it was the cause."""
         if not self.times_opened:
             return True
         alone = len(self.unanswered) == 1 and case_id not in self.unanswered

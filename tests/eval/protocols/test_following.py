@@ -184,3 +184,15 @@ def test_the_papers_models_are_asked_where_one_says_so(sets: Path, plans: list[P
     assert "is made by its models (line_up mv-debate-paper-mad); ask for the paper's (--paper-models)" in says
     says = error("eval", *data_of("sbic", sets), *given, "antihate-table2", "--paper-models")
     assert "no model of the paper's can be asked by name here" in says
+
+
+def test_another_split_than_the_papers_is_a_departure(sets: Path, plans: list[Planned]) -> None:
+    train = planned(plans, sets, "antihate-table2", "sbic", "--split", "dev")
+    assert train.run["protocol"]["departures"] == {"split": {"paper": "all", "run": "dev"}}
+    assert train.run["data"]["split"] == "dev"
+    assert any("split is dev, in the paper all" in each for each in train.warnings)
+    named = planned(plans, sets, "antihate-table2", "sbic", "--split", "all")
+    assert named.run["protocol"]["departures"] == {}
+    alone = planned(plans, sets, "paper", "sbic", "--graph", "mv_debate", "--split", "dev")
+    assert alone.run["protocol"]["departures"] == {"split": {"paper": "all", "run": "dev"}}
+    assert any("split is dev" in each for each in alone.warnings)
