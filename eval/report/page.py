@@ -82,27 +82,6 @@ def pareto_front(runs: Sequence[CostAndValue]) -> set[int]:
     }
 
 
-def rivals_within_intervals(runs: Sequence[CostAndValue], place: int) -> list[int]:
-    """Return the places of the runs that may be at least as cheap and as good as one, as far as intervals tell.
-
-    Empty where its place is sure: no other may be so, or another is so at every end of the intervals.
-    """
-    run = runs[place]
-    least, most = run.cost_ends or (run.cost, run.cost)
-    low, high = run.value_ends or (0.0, 1.0)
-    found = []
-    for at, other in enumerate(runs):
-        if at == place or not other.whole:
-            continue
-        cheap, dear = other.cost_ends or (other.cost, other.cost)
-        bad, good = other.value_ends or (0.0, 1.0)
-        if dear <= least and bad > high:
-            return []
-        if cheap <= most and good >= low:
-            found.append(at)
-    return found
-
-
 def percent_axis(low: float, high: float) -> Axis:
     """Return the scale of shares that holds both ends."""
     return Axis(_round_ticks(low, high), lambda share: f"{100 * share:.4g}%")
