@@ -157,9 +157,9 @@ def _jinja_environment(form: str) -> Environment:
         return lambda ends, *more: "" if ends is None else " to ".join(str(form(each, *more)) for each in ends)
 
     filters: dict[str, Callable[..., Any]] = {
-        "percent": lambda value, digits=1: None if value is None else f"{100 * value:.{digits}f}",
-        "signed": lambda value: None if value is None else f"{100 * value:+.1f}",
-        "span": span(lambda share: f"{100 * share:.1f}"),
+        "percent": lambda value, digits=1: None if value is None else f"{100 * value:z.{digits}f}",
+        "signed": lambda value: None if value is None else f"{100 * value:+z.1f}",
+        "span": span(lambda share: f"{100 * share:z.1f}"),
         "number": lambda value, digits=2: None if value is None else f"{value:,.{digits}f}".removesuffix(".00"),
         "score": lambda value: None if value is None else f"{value:.3f}",
         "scores": lambda ends: None if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
