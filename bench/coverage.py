@@ -50,13 +50,15 @@ POPULATIONS = (
     _Population("two labels, one of them rare", (0.9, 0.1), (0.97, 0.7)),
     _Population("six labels, accuracy 0.85", (0.45, 0.2, 0.12, 0.1, 0.07, 0.06), (0.9, 0.85, 0.8, 0.8, 0.75, 0.75)),
 )
-_MEASURES = ("accuracy", "macro_f1", "weighted_f1", "f1")
-_COLUMNS = (*_MEASURES, "difference in accuracy", "difference in macro_f1")
+_MEASURES = ("accuracy", "macro_f1", "weighted_f1", "f1", "cohen_kappa", "mcc")
+_DIFFERENCES = {"no difference": 0.0, "a real difference": 0.05}  # by which each label is recognised less often
+_COLUMNS = (*_MEASURES, *(f"{name}, {true}" for true in _DIFFERENCES for name in ("accuracy", "macro_f1")))
 
 
 def coverage(quick: bool) -> None:
     """Print how often intervals of measures, of differences and of the calibration error hold the true value.
 
+    Differences are of two systems that recognise labels equally well, and of two where the second does so 0.05 less often.
     Posts are independent, or come in clusters of about four that often share their fate. In brackets: how often the
     interval lies below the true value, and how often above it.
     """
@@ -79,23 +81,29 @@ def coverage(quick: bool) -> None:
 def _row(population: _Population, posts: int, draws: int, *, clustered: bool) -> list[str]:
     random = np.random.default_rng(posts)
     true = _true(population)
+    worse_populations = {
+        title: population._replace(recognised=tuple(hit - less for hit in population.recognised))
+        for title, less in _DIFFERENCES.items()
+    }
     held: dict[str, list[_Coverage]] = defaultdict(list)
     many = []
     for _ in range(draws):
         cluster = _clusters(random, posts) if clustered else np.arange(posts)
         many.append(len(np.unique(cluster)))
         truth, answer = _drawn(random, population, cluster)
-        _, other = _drawn(random, population, cluster, truth)
         of_two = len(population.shares) == 2
         found = score_intervals_of(cluster, truth, answer, of_two=of_two)
         for name in _MEASURES:
             held[name].append(_holds(found[name], true[name]))
         by_post = rate_interval(truth == answer, np.ones(posts))
         held["accuracy, by post"].append(_holds(by_post, true["accuracy"]))
-        sides = [_side(truth, each) for each in (answer, other)]
-        differences = measure_differences(sides, cluster, of_two=of_two, negative=frozenset({0}))
-        for name in ("accuracy", "macro_f1"):
-            held[f"difference in {name}"].append(_holds(differences[name]["interval"], 0.0))
+        for title, worse in worse_populations.items():
+            _, other = _drawn(random, worse, cluster, truth)
+            sides = [_side(truth, each) for each in (answer, other)]
+            differences = measure_differences(sides, cluster, of_two=of_two, negative=frozenset({0}))
+            for name in ("accuracy", "macro_f1"):
+                gap = _true(worse)[name] - true[name]
+                held[f"{name}, {title}"].append(_holds(differences[name]["interval"], gap))
     shown = [_as_cell(held[name]) for name in (*_COLUMNS, "accuracy, by post")]
     return [population.name, f"{posts:,}", f"{np.mean(many):,.0f}", *shown]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typer import Argument, Option
 from tribunal.commands.printing import format_share, format_span, print_template
 from tribunal.commands.run_options import read_price_table
 from tribunal.commands.shared_options import AsJson, Cluster, RunPrices
+from tribunal.core.text import make_visible
 from tribunal.errors import BadInput
 from tribunal.process.terminal import print_table, say, say_json
 
@@ -70,6 +72,12 @@ def _print_groups(measured: JSON) -> None:
         say(f"{len(rows) - MOST_PRINTED} more in metrics.json")
 
 
+def _print_answer(figures: Path) -> None:
+    """Print the sentences that a report begins with."""
+    for sentence in json.loads(figures.read_text("utf-8"))["answer"]:
+        say(make_visible(sentence))
+
+
 def report(
     folders: _RunFolders,
     out: Annotated[
@@ -114,6 +122,8 @@ def report(
         if out is None and len(folders) > 1:
             raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
         files = write_report(runs, out or folders[0], most=transcripts, prices=price_table, cluster=cluster)
+        if not as_json:
+            _print_answer(files[3])
         for file in files:
             say(str(file), aside=as_json or tables)
     if as_json:

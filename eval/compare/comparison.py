@@ -21,7 +21,7 @@ from tribunal.eval.compare.moderation_log import Decisions, ModerationLog, compa
 from tribunal.eval.compare.plan import ComparisonPlan
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, RunColumns, read_columns
-from tribunal.eval.measures.comparison import compare_accuracy, correct_by_holm, same_data
+from tribunal.eval.measures.comparison import ALPHA, compare_accuracy, correct_by_holm, same_data
 from tribunal.eval.measures.costs import cost_of_asking
 from tribunal.eval.measures.group_swap import measure_group_swap
 from tribunal.eval.measures.rates import share_interval
@@ -38,7 +38,6 @@ from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 
 MEASURED, PAGE, DIFFERENCES = "comparison.json", "comparison.md", "differences.csv"
-LEVEL = 0.05
 DECISIONS = "decisions"  # the row of decisions that exist already
 _RATES = ("agreement", "missed_hate", "wrong_removals", "removed")
 _COSTS = ("undecided", "calls", "tokens", "money_per_1000", "seconds", "to_people", "hours_per_1000")
@@ -270,7 +269,7 @@ def _find_best(rows: Mapping[str, JSON], pairs: Sequence[JSON]) -> tuple[str | N
     differing = set()
     for pair in pairs:
         p = pair["accuracy"]["p_holm"]
-        if best in (pair["first"], pair["second"]) and p is not None and p < LEVEL:
+        if best in (pair["first"], pair["second"]) and p is not None and p < ALPHA:
             differing |= {pair["first"], pair["second"]}
     return best, [name for name in rated if name != best and name not in differing]
 

@@ -27,6 +27,7 @@ from tribunal.eval.measures.scores import MEASURES, labels_that_occur, measures_
 from tribunal.schema import JSON
 
 TESTED = ("accuracy", "macro_f1")
+ALPHA = 0.05  # the level of paired tests
 OF_CONFIDENCE = ("ece", "aurc", "brier", "auroc")
 
 
@@ -64,9 +65,13 @@ def compare_runs(first: RunColumns, second: RunColumns, *, cluster: str | None =
 def compare_all_pairs(runs: Sequence[RunColumns], *, cluster: str | None = None) -> list[JSON]:
     """Compare every pair of runs over the same data.
 
-    `p_holm` is p corrected for how many pairs there are (Holm).
+    `p_holm` is p corrected for how many pairs there are (Holm). `places` are the places of both runs in `runs`.
     """
-    found = [each for pair in combinations(runs, 2) if (each := compare_runs(*pair, cluster=cluster)) is not None]
+    found = []
+    for places in combinations(range(len(runs)), 2):
+        compared = compare_runs(*(runs[place] for place in places), cluster=cluster)
+        if compared is not None:
+            found.append({**compared, "places": list(places)})
     for column in (found, [each["counting_errors"] for each in found]):
         for tests in (column, *([each["differences"][name] for each in column] for name in TESTED)):
             correct_by_holm(tests)

@@ -1,4 +1,4 @@
-"""Measure how well verdicts agree with the gold: accuracy, precision, recall and F1, with intervals at 95 %.
+"""Measure how well verdicts agree with the gold: accuracy, F1, Cohen's kappa and others, with intervals at 95 %.
 
 Every measure comes twice. The headline leaves out what has no verdict. The one that counts errors takes every labelled
 post without a verdict for a wrong answer.
@@ -9,8 +9,8 @@ tests/eval/measures/test_oracle.py holds it to scikit-learn's. A table counts po
 the other one. Of several it is no label at all: it misses the post's own label and falls on no other.
 docs/measures.md says which intervals are which.
 
-Macro- and weighted F1 have intervals by the jackknife over clusters, on the scale of the logit: within 0 and 1, and
-always about their estimate. The variance is that of the estimates without one cluster each (Tukey, 1958), and no less
+Macro- and weighted F1, kappa and Matthews' correlation have intervals by the jackknife over clusters, on the scale of
+the logit: within their bounds, and always about their estimate. The variance is that of the estimates without one cluster each (Tukey, 1958), and no less
 than that without one result each. Its degrees of freedom are Satterthwaite's (1946).
 """
 
@@ -39,7 +39,8 @@ from tribunal.eval.measures.rates import (
 )
 from tribunal.schema import JSON
 
-MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
+MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1", "cohen_kappa", "mcc")
+_FROM_MINUS_1 = ("cohen_kappa", "mcc")  # measures from −1 to 1; all others are from 0 to 1
 WITHOUT_VERDICT = {"refusals": "refusal", "failures": "failure", "pending": "pending"}
 
 
@@ -47,12 +48,12 @@ def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters
     """Score these rows, or all: the headline's measures, and beside them those that count errors.
 
     Fractions; None where a measure isn't defined: of no posts, precision where nothing was called positive, recall
-    where nothing is, F1 where both. `macro_f1` and `weighted_f1` are over the labels that occur, as gold or as answer,
+    where nothing is, F1 where both, Cohen's kappa and Matthews' correlation (`mcc`) where one label occurs. `macro_f1` and `weighted_f1` are over the labels that occur, as gold or as answer,
     in the scheme that is compared; `precision`, `recall` and `f1` are of the positive class, folded to yes or no.
 
     With `clusters`, `intervals` beside each have the lowest and the highest value of every measure. That is None where
-    there is none: for a measure that isn't defined, for results of one cluster alone, and for macro- and weighted F1
-    where but one label occurs.
+    there is none: for a measure that isn't defined, for results of one cluster alone, and for macro- and weighted F1,
+    kappa and correlation where only one label occurs.
     """
     return _score_with_errors(
         columns, lambda each: _score_answers(columns, each, columns.verdict_label[each], clusters), rows
@@ -193,7 +194,7 @@ def confusion_tables(group: Ints, truth: Ints, answer: Ints, labels: Sequence[in
 def measures_of_tables(
     tables: Ints | Floats, labels: Sequence[int], *, of_two: bool, negative: Collection[int] = (0,)
 ) -> dict[str, Floats]:
-    """Return the six measures of each table.
+    """Return the measures of each table.
 
     Args:
         tables: (…, gold label, answer).
@@ -215,6 +216,10 @@ def measures_of_tables(
     yes = gold[..., positive].sum(axis=-1)
     said_yes = hits + answered[..., ~positive, :][..., positive].sum(axis=(-2, -1)) + missing[..., ~positive].sum(-1)
     f1s, occur = divide(2 * own, gold + called), gold + called > 0
+    # Cohen (1960), and Gorodkin (2004) for several labels. No verdict is an answer beside the labels.
+    total, right, by_chance = gold.sum(axis=-1), own.sum(axis=-1), (gold * called).sum(axis=-1)
+    answers = (called**2).sum(axis=-1) + (0 if of_two else missing.sum(axis=-1) ** 2)
+    spread = np.sqrt((total**2 - answers).clip(0).astype(float) * (total**2 - (gold**2).sum(axis=-1)).clip(0))
     values = (
         divide(own.sum(axis=-1), gold.sum(axis=-1)),
         divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
@@ -222,6 +227,8 @@ def measures_of_tables(
         divide(hits, said_yes),
         divide(hits, yes),
         divide(2 * hits, said_yes + yes),
+        divide(total * right - by_chance, total**2 - by_chance),
+        divide(total * right - by_chance, spread),
     )
     return dict(zip(MEASURES, values, strict=True))
 
@@ -236,7 +243,7 @@ def _class_scores(table: Ints) -> dict[str, Floats]:
 def score_intervals_of(
     cluster: Ints, truth: Ints, answer: Ints, *, of_two: bool, negative: frozenset[int] = frozenset({0})
 ) -> dict[str, Interval]:
-    """Return the intervals of the six measures.
+    """Return the intervals of the measures.
 
     Args:
         cluster: of each result, the number of its cluster.
@@ -257,7 +264,7 @@ def score_intervals_of(
     if len(labels) > 1:
         cell = np.searchsorted(labels, truth) * (len(labels) + 1)
         cell += np.where(answer == NO_LABEL, len(labels), np.searchsorted(labels, answer))
-        found |= _average_f1_intervals(cluster, cell, len(labels), of_two=of_two)
+        found |= _jackknife_intervals(cluster, cell, len(labels), of_two=of_two)
     return {name: found.get(name) for name in MEASURES}
 
 
@@ -271,7 +278,7 @@ def _class_intervals(cluster: Ints, is_it: Bools, called: Bools) -> dict[str, In
     }
 
 
-def _average_f1_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool) -> dict[str, Interval]:
+def _jackknife_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool) -> dict[str, Interval]:
     shape = (labels, labels + 1)
     cells = labels * (labels + 1)
     clusters, results = (ClusterKinds.from_cells(each, cell, cells) for each in (cluster, np.arange(len(cell))))
@@ -280,13 +287,18 @@ def _average_f1_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: boo
     together = float(sizes @ sizes) / len(cell)
     # One error takes from macro-F1 as much as from the accuracy of so many posts: fewer where a label is rare.
     as_many = int((gold > 0).sum()) ** 2 / float((1 / gold[gold > 0]).sum())
-    posts_at_ends = {"macro_f1": as_many / together, "weighted_f1": len(cell) / together}
+    posts_at_ends = {name: as_many / together for name in ("macro_f1", *_FROM_MINUS_1)}
+    posts_at_ends["weighted_f1"] = len(cell) / together
 
-    def average_f1s(sums: Floats) -> dict[str, Floats]:
+    def within_0_and_1(sums: Floats) -> dict[str, Floats]:
         found = measures_of_tables(sums.reshape(*sums.shape[:-1], *shape), range(labels), of_two=of_two)
-        return {name: found[name] for name in posts_at_ends}
+        return {name: (1 + found[name]) / 2 if name in _FROM_MINUS_1 else found[name] for name in posts_at_ends}
 
-    return logit_intervals(clusters, results, average_f1s, posts_at_ends)
+    spans = logit_intervals(clusters, results, within_0_and_1, posts_at_ends)
+    for name in _FROM_MINUS_1:
+        ends = spans[name]
+        spans[name] = ends and [2 * end - 1 for end in ends]
+    return spans
 
 
 def logit_intervals(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
 from tribunal.eval.measures.agreement import compare_consistency_of_all
@@ -14,6 +13,7 @@ from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.costs import compare_settings, money_saved
 from tribunal.eval.measures.metrics import DETAILED, measure_columns
 from tribunal.eval.measures.rule_change import compare_rule_changes
+from tribunal.eval.report.answer import answer_of_runs
 from tribunal.eval.report.cost_fronts import cost_fronts
 from tribunal.eval.report.overview import (
     CITATION,
@@ -41,7 +41,6 @@ from tribunal.schema import JSON
 
 PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"
 MOST = 50
-_LONGEST_SETTING = 300  # characters
 _WORDS = ("warnings", "notes", "cautions", "order", "outcomes", "intervals")  # what is said of a run, by part
 
 
@@ -93,8 +92,9 @@ def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, c
         "warnings": _group_by_text(shown, "warnings"),
         "notes": _group_by_text(shown, "notes"),
         "rows": rows,
+        "answer": answer_of_runs(runs, rows, pairs, cluster),
         "baselines": baseline_rows(rows),
-        "fronts": cost_fronts(rows),
+        "fronts": cost_fronts(rows, pairs),
         "pairs": pairs,
         "spared": [row for run in shown for row in run["spared"]],
         "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
@@ -111,6 +111,7 @@ def _figures(values: JSON) -> JSON:
     """Return the content of report.json: each run's measures and costs, the fronts, paired tests and rule changes."""
     parts = ("costs", "runs")
     return {
+        "answer": values["answer"]["sentences"],
         "runs": [{"name": row["name"], "worth": row["worth"], "measured": row["measured"]} for row in values["rows"]],
         "fronts": [
             {
@@ -142,7 +143,6 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
     return {
         "name": name,
         "overview": overview_row(columns, measured, prices, cluster),
-        "settings": list(_flatten_settings(run)),
         **{part: _run_words(part, columns, measured) for part in _WORDS},
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
@@ -163,22 +163,22 @@ def _risk_axis(measured: JSON) -> Axis:
     return percent_axis(0.0, max(risks, default=0.0) or 0.05)
 
 
-def _flatten_settings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the settings of a run.json, with names such as settings.judge_model."""
-    if isinstance(value, dict) and (value or not name):
-        for key, inner in value.items():
-            yield from _flatten_settings(inner, f"{name}.{key}" if name else str(key))
-        return
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    yield name, text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]} …"
-
-
 def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
     """Return a part of what is said of a run before its figures, a sentence or several a line."""
     policy = columns.run.get("policy")
     values = {
         "part": part,
         "m": measured,
+        "refused_by_label": [
+            (name, refused, each["n"])
+            for name, refused, each in zip(
+                measured["confusion"]["names"],
+                measured["confusion"]["refusals"],
+                measured["by_label"].values(),
+                strict=True,
+            )
+            if refused
+        ],
         "policy": policy.get("name") if isinstance(policy, dict) else None,
         "paper_policy": PAPER_POLICY,
         "test_posts": TEST_POSTS,

@@ -1,4 +1,4 @@
-"""Say which runs over the same posts are worth their cost: the Pareto front, and which runs intervals can't tell apart.
+"""Say which runs over the same posts are worth their cost: the Pareto front, and which runs a test can't tell apart.
 
 A cost is money, tokens, calls or seconds a post; what it buys is accuracy or Macro-F1. All of it is of the results and
 the prices alone, for all posts of a data set and for each language and functionality.
@@ -12,9 +12,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from tribunal.core.text import count_noun
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Ints, RunColumns
+from tribunal.eval.measures.comparison import ALPHA
 from tribunal.eval.measures.costs import SPANNED, mean_costs, money_by_result
 from tribunal.eval.measures.metrics import DETAILED
-from tribunal.eval.report.page import CostAndValue, cost_axis, pareto_front, percent_axis, rivals_within_intervals
+from tribunal.eval.report.page import CostAndValue, cost_axis, pareto_front, percent_axis
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 
@@ -48,23 +49,30 @@ def costs_and_scores(columns: RunColumns, measured: JSON, prices: Prices | None,
     }
 
 
-def cost_fronts(rows: Sequence[JSON]) -> list[JSON]:
+def cost_fronts(rows: Sequence[JSON], pairs: Sequence[JSON]) -> list[JSON]:
     """Return costs against scores, for each set of posts that two runs or more are over, in one scheme.
 
     Args:
         rows: the runs, as `overview_row` has them. Imported ones, whose cost isn't known, are left out.
+        pairs: the paired tests of these runs (`compare_all_pairs`).
 
     Returns:
         Of each such set its `data`, its front (`_front_of_runs`), and `groups`: by language and functionality, for each
         group with verdicts of two runs or more, its name and front.
     """
-    held: dict[tuple[Hashable, ...], list[JSON]] = defaultdict(list)
-    for row in rows:
+    runs_by_posts: dict[tuple[Hashable, ...], list[tuple[int, JSON]]] = defaultdict(list)
+    for place, row in enumerate(rows):
         if not row["imported"]:
-            held[row["posts"]].append(row)
+            runs_by_posts[row["posts"]].append((place, row))
     found = []
-    for together in held.values():
+    for numbered in runs_by_posts.values():
+        together = [row for _, row in numbered]
         if front := _front_of_runs([(row, row["worth"]["all"]) for row in together]):
+            decided = [place for place, row in numbered if row["worth"]["all"]["accuracy"]["value"] is not None]
+            for value in VALUES:
+                rivals = _rivals_by_test(decided, pairs, value)
+                for run, numbers in zip(front["runs"], rivals, strict=True):
+                    run.setdefault("rivals", {})[value] = numbers
             found.append(
                 {
                     "data": together[0]["data"],
@@ -73,6 +81,19 @@ def cost_fronts(rows: Sequence[JSON]) -> list[JSON]:
                 }
             )
     return found
+
+
+def _rivals_by_test(places: Sequence[int], pairs: Sequence[JSON], value: str) -> list[list[int]]:
+    """Return, for each run of a front, the numbers of those that the paired test of a score can't tell it from."""
+    alike = set[frozenset[int]]()
+    for pair in pairs:
+        p = pair["differences"][value]["p_holm"]
+        if p is None or p >= ALPHA:
+            alike.add(frozenset(pair["places"]))
+    return [
+        [number for number, other in enumerate(places, start=1) if frozenset((place, other)) in alike]
+        for place in places
+    ]
 
 
 def _group_fronts(rows: Sequence[JSON], by: str) -> Iterator[JSON]:
@@ -84,8 +105,7 @@ def _group_fronts(rows: Sequence[JSON], by: str) -> Iterator[JSON]:
 def _front_of_runs(runs: Sequence[tuple[JSON, JSON]]) -> JSON | None:
     """Return the runs with verdicts, numbered, and a picture for each cost and score; None of fewer than two runs.
 
-    `fronts` of a run are by score and cost: whether it is `on` the front, or why not, and from which of the others it
-    can't be told apart, by their numbers (`rivals`).
+    `fronts` of a run are by score and cost: whether it is `on` the front, or why not.
     """
     runs = [(row, part) for row, part in runs if part["accuracy"]["value"] is not None]
     if len(runs) < 2:
@@ -121,8 +141,7 @@ def _draw_front(runs: Sequence[tuple[JSON, JSON]], kind: str, value: str) -> JSO
     places = []
     for at, (row, _) in enumerate(runs):
         on = f"no: {count_noun(row['unseen'], 'call')} not seen" if row["unseen"] else "yes" if at in best else "no"
-        rivals = [] if row["unseen"] else rivals_within_intervals(points, at)
-        places.append({"on": on, "rivals": [rival + 1 for rival in rivals]})
+        places.append({"on": on})
     heights = [end for each in points for end in (each.value, *(each.value_ends or ()))]
     return {
         "cost": kind,

@@ -82,27 +82,6 @@ def pareto_front(runs: Sequence[CostAndValue]) -> set[int]:
     }
 
 
-def rivals_within_intervals(runs: Sequence[CostAndValue], place: int) -> list[int]:
-    """Return the places of the runs that may be at least as cheap and as good as one, as far as intervals tell.
-
-    Empty where its place is sure: no other may be so, or another is so at every end of the intervals.
-    """
-    run = runs[place]
-    least, most = run.cost_ends or (run.cost, run.cost)
-    low, high = run.value_ends or (0.0, 1.0)
-    found = []
-    for at, other in enumerate(runs):
-        if at == place or not other.whole:
-            continue
-        cheap, dear = other.cost_ends or (other.cost, other.cost)
-        bad, good = other.value_ends or (0.0, 1.0)
-        if dear <= least and bad > high:
-            return []
-        if cheap <= most and good >= low:
-            found.append(at)
-    return found
-
-
 def percent_axis(low: float, high: float) -> Axis:
     """Return the scale of shares that holds both ends."""
     return Axis(_round_ticks(low, high), lambda share: f"{100 * share:.4g}%")
@@ -178,9 +157,9 @@ def _jinja_environment(form: str) -> Environment:
         return lambda ends, *more: "" if ends is None else " to ".join(str(form(each, *more)) for each in ends)
 
     filters: dict[str, Callable[..., Any]] = {
-        "percent": lambda value, digits=1: None if value is None else f"{100 * value:.{digits}f}",
-        "signed": lambda value: None if value is None else f"{100 * value:+.1f}",
-        "span": span(lambda share: f"{100 * share:.1f}"),
+        "percent": lambda value, digits=1: None if value is None else f"{100 * value:z.{digits}f}",
+        "signed": lambda value: None if value is None else f"{100 * value:+z.1f}",
+        "span": span(lambda share: f"{100 * share:z.1f}"),
         "number": lambda value, digits=2: None if value is None else f"{value:,.{digits}f}".removesuffix(".00"),
         "score": lambda value: None if value is None else f"{value:.3f}",
         "scores": lambda ends: None if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",

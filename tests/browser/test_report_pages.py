@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.browser.conftest import IN_CHROMIUM
 from tests.browser.test_own_pages import CONTRAST
 from tests.result_lines import line, write_run
 from tribunal.commands import app
+from tribunal.eval.report import write_report
 
 pytestmark = IN_CHROMIUM
 HIGHEST = 12_000  # pixels of a report on four runs at a telephone's width, as docs/measures.md says
@@ -22,7 +24,7 @@ BROKEN = r"""() => {
     const found = [], range = document.createRange();
     for (const cell of document.querySelectorAll("td, th, h1, h2, h3, summary, figcaption, dt")) {
         if (!cell.checkVisibility()) continue;
-        const longest = cell.matches("th:first-child, h2") ? 24 : 40;
+        const longest = cell.matches("th:first-child, h2, :has(> h2)") ? 24 : 40;
         const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
         for (let node = walker.nextNode(); node; node = walker.nextNode()) {
             for (const word of node.data.matchAll(/\S+/g)) {
@@ -127,8 +129,8 @@ async def test_plots_and_shades_are_read_by_day_and_by_night(chromium: Browser, 
     contrast, element = await page.evaluate(CONTRAST)
     assert contrast >= 4.5, element
     plots = page.locator("svg.plot")
-    # Fronts by three costs and two scores, and two of each functionality; of each run and functionality, confidence.
-    assert await plots.count() == 3 * 2 + 12 * 2 + 4 * (2 + 12 * 2)
+    # The answer; fronts by three costs and two scores, and two of each functionality; of each run and functionality, confidence.
+    assert await plots.count() == 1 + 3 * 2 + 12 * 2 + 4 * (2 + 12 * 2)
     for number in range(await plots.count()):
         told = await plots.nth(number).evaluate("each => [...each.children].slice(0, 2).map(part => part.textContent)")
         assert all(told), "a title, and a description of what is drawn"
@@ -154,4 +156,25 @@ async def test_on_paper_tables_are_whole_figures_unfolded_and_posts_still_covere
     seen = "[...document.querySelectorAll('{}')].map(each => each.checkVisibility())"
     assert all(await page.evaluate(seen.format("details.figures table")))
     assert not any(await page.evaluate(seen.format("details.post")))
+    await page.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
+async def test_the_answer_and_its_picture_are_in_the_first_screen(
+    chromium: Browser, tmp_path: Path, width: int, height: int
+) -> None:
+    runs = [write_run(tmp_path / f"{right}-right", lines("gpt-4o", right)) for right in (44, 30)]
+    page = await opened(chromium, write_report(runs, tmp_path)[0], width)
+    box = await page.locator("figure.answer svg").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < height
+    labels = await page.locator("figure.answer svg text").evaluate_all("all => all.map(each => each.getBoundingClientRect().toJSON())")
+    overlaps = [
+        (one, other)
+        for one, other in combinations(labels, 2)
+        if min(one["right"], other["right"]) > max(one["left"], other["left"]) + 1
+        and min(one["bottom"], other["bottom"]) > max(one["top"], other["top"]) + 1
+    ]
+    assert overlaps == []
+    assert await page.locator("figure.table:visible").count() == 1, "everything after the first table is folded"
     await page.close()

@@ -103,7 +103,8 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
 def test_report_says_where_it_lies(tmp_path: Path) -> None:
     folders = [str(write_run(tmp_path / name, answers("0011", "0110"))) for name in ("a", "b")]
     out, _ = run("report", *folders, "--out", str(tmp_path / "out"), "--transcripts", "1")
-    assert out.splitlines() == [
+    assert out.startswith(("a can't be told from b", "b can't be told from a")), "the answer comes first"
+    assert out.splitlines()[-5:] == [
         str(tmp_path / "out" / name)
         for name in ("report.html", "report.md", "report.tex", "report.json", "samples.html")
     ]
@@ -113,7 +114,7 @@ def test_report_says_where_it_lies(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_run(runs / name, answers("0011", "0110"))
     out, _ = run("report", str(runs))
-    assert out.splitlines()[0] == str(runs / "report.html")
+    assert str(runs / "report.html") in out.splitlines()
     assert "Report on 2 runs" in (runs / "report.html").read_text()
     out, _ = run("export", str(runs), "--to", "csv")
     assert out.startswith(f"{runs / 'export'}")

@@ -140,18 +140,19 @@ def told(folder: Path, *runs: Path) -> list[list[str]]:
 def test_runs_that_differ_in_one_switch_say_what_it_saved_and_cost(tmp_path: Path, *, cached: bool) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     [row] = told(tmp_path, *pair(tmp_path, cached=cached))
-    assert row[:6] == ["`judge_draws`", "many", "5", "one", "default", "200"]
+    assert row[:4] == ["`judge_draws`", "many (5)", "one (default)", "200"]
     # Four calls for a quarter of the posts and two for the rest, whether or not a cache has the answers.
-    assert row[6] == "2.50"
-    low, high = (float(each) for each in row[7].split(" to "))
+    saved, _, interval = row[4].partition(" (")
+    assert saved == "2.50"
+    low, high = (float(each) for each in interval.removesuffix(")").split(" to "))
     exact = ttest_1samp([4] * 50 + [2] * 150, 0).confidence_interval(0.95)
     assert (low, high) == pytest.approx((exact.low, exact.high), abs=0.02)
-    assert row[8] == "below 0.001"
-    assert (row[9], row[11]) == ("250", "below 0.001")
-    assert (row[12], row[14]) == ("0.00250", "below 0.001")
+    assert row[5] == row[7] == row[9] == "below 0.001"
+    assert row[6].startswith("250 (")
+    assert row[8].startswith("0.00250 (")
     # Four errors more of 200, all on one side: 2 × 0.5⁴, half of which counts.
-    assert (row[15], row[17]) == ("-2.0", "0.062")
-    assert row[18] == "-2.0"
+    assert (row[10].partition(" ")[0], row[11]) == ("-2.0", "0.062")
+    assert row[12].partition(" ")[0] == "-2.0"
     page = (tmp_path / "report.html").read_text()
     assert "What each setting saved" in page
 

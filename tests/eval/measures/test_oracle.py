@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support, precision_score, recall_score
+from sklearn.metrics import (
+    accuracy_score,
+    cohen_kappa_score,
+    f1_score,
+    matthews_corrcoef,
+    precision_recall_fscore_support,
+    precision_score,
+    recall_score,
+)
 
 from tests.result_lines import line, write_run
 from tribunal.eval.measures.metrics import measure_run
@@ -69,7 +77,7 @@ def or_none(value: Any) -> float | None:
 @settings(max_examples=60, deadline=None)
 @on_the_edges
 @given(pairs=PAIRS, scheme=SCHEMES)
-def test_the_six_measures(pairs: list[tuple[int, int]], scheme: str) -> None:
+def test_the_measures(pairs: list[tuple[int, int]], scheme: str) -> None:
     for truth, answer, measured in both(pairs, scheme, of(pairs, scheme)):
         if not len(truth):
             assert all(measured[name] is None for name in MEASURES)
@@ -83,6 +91,12 @@ def test_the_six_measures(pairs: list[tuple[int, int]], scheme: str) -> None:
         said_yes = np.where(answer >= 0, answer > 0, ~yes)
         for name, judge in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
             assert measured[name] == or_none(judge(yes, said_yes, zero_division=np.nan))
+        several = len({*truth.tolist(), *answer.tolist()}) > 1
+        varies = min(len(set(each.tolist())) for each in (truth, answer)) > 1
+        kappa = cohen_kappa_score(truth, answer) if several else None
+        correlation = matthews_corrcoef(truth, answer) if varies else None
+        assert measured["cohen_kappa"] == pytest.approx(kappa, abs=1e-12)
+        assert measured["mcc"] == pytest.approx(correlation, abs=1e-12)
 
 
 @pytest.mark.long

@@ -103,8 +103,8 @@ def test_no_text_at_all_becomes_markup(tmp_path: Path, words: str) -> None:
 
 def test_plain_words_stay_plain_and_what_was_said_can_be_read(tmp_path: Path) -> None:
     text = run_of(tmp_path, "It's 5 o'clock, she said: \"no\"\nand left")
-    assert "| dataset | It's 5 o'clock, she said: \"no\" and left |" in text
+    assert "It's 5 o'clock, she said: \"no\" and left" in text
     shown = VIEWERS[0].render(text)
-    covered = re.search("<pre>(.*?)</pre>", shown, re.DOTALL)
+    covered = re.search("<details>.*?<pre>(.*?)</pre>", shown, re.DOTALL)
     assert covered
     assert "It's 5 o'clock, she said: \"no\"&#10;and left" in covered[1]

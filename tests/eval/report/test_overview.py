@@ -50,33 +50,33 @@ def test_models_and_money_stand_in_the_first_table(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     page, text = report(tmp_path, run, "--prices", tmp_path / "prices.toml")
     heads, row, always, never = page.tables[0]
-    assert heads == ["run", "models", "posts", "verdicts", "refusals", "failures", "accuracy", "Macro-F1", "F1", "cost",
-                     "calls a post", "tokens a post"]  # fmt: skip
-    assert row[0] == "court (arcade, h-vli train)"
-    assert row[1] == "openai:big (judge) ((big-2026-01-01))openai:small (prosecutor)"
-    assert row[2:6] == ["3", "2", "1", "0"]
-    assert row[6].startswith("100.0 (")
-    assert row[6].endswith(" (66.7 with errors)")
+    assert heads == ["run", "posts", "verdicts", "refusals", "failures", "accuracy", "Macro-F1", "F1", "cost a post",
+                     "calls a post"]  # fmt: skip
+    for part in ("arcade, h-vli train", "openai:big (judge) (big-2026-01-01)", "openai:small (prosecutor)"):
+        assert part in row[0]
+    assert row[1:5] == ["3", "2", "1", "0"]
+    assert row[5].startswith("100.0 (")
+    assert row[5].endswith(" (66.7 with errors)")
     # A judge's call: 600 tokens at 2.5 a million, 400 at 1.25, 100 at 10: 0.003. The small one's, once: 0.00042.
-    assert row[9:] == ["0.00642 (0.00214 a post)", "1.3", "2,000"]
+    assert row[8:] == ["0.00214 (0.00642 in all)", "1.33"]
     heads, row = page.tables[1]
     assert heads[1:6] == ["verdicts", "calibration error", "Brier score", "area under risk–coverage",
                           "coverage at 5 % risk"]  # fmt: skip
     assert row[1:6] == ["0", "–", "–", "–", "–"]
     assert row[6:8] == ["0.00214 (0.00 to 0.00328)", "2,000 (0 to 3,000)"]
     assert [cell.partition(" (")[0] for cell in (always[0], never[0])] == ["always hate", "never hate"]
-    assert (always[6], never[6], never[8]) == ("66.7", "33.3", "0.0"), "two of the three posts are hateful"
-    assert "| openai:big for judge, served as big-2026-01-01; openai:small for prosecutor | 3 | 2 | 1 |" in text
-    assert "| 0.00642 | 0.00214 | 1.3 | 2,000 |" in text
+    assert (always[5], never[5], never[7]) == ("66.7", "33.3", "0.0"), "two of the three posts are hateful"
+    assert "| openai:big for judge, served as big-2026-01-01; openai:small for prosecutor |" in text
+    assert "| 0.00214 | 1.33 |" in text
 
 
 def test_prices_that_the_run_was_given_last_count_where_none_are(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [court(0)])
-    assert report(tmp_path, run)[0].tables[0][1][9] == "–"
+    assert report(tmp_path, run)[0].tables[0][1][8] == "–"
     assert "give them with --prices" in report(tmp_path, run)[0].seen
     (run / "prices.json").write_text(json.dumps({"openai:big": {"input": 2.5, "output": 10}}))
     page, _ = report(tmp_path, run)
-    assert page.tables[0][1][9] == "≥ 0.00350 (0.00350 a post) (1 calls unpriced)"
+    assert page.tables[0][1][8] == "≥ 0.00350 (0.00350 in all) (1 calls unpriced)"
     (run / "prices.json").write_text('{"openai:big": {"input": -1}}')
     done = CliRunner().invoke(app, ["report", str(run)])
     assert done.exit_code == 2
@@ -129,12 +129,12 @@ def test_runs_over_one_set_stand_in_a_plot_by_cost_and_accuracy(tmp_path: Path) 
     assert "Cost and accuracy on fhm" not in page.seen, "one run alone is on no front"
     table = next(table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"])
     assert [(row[0], row[2], row[3].partition(" ")[0], *row[4:]) for row in table[1:]] == [
-        ("good", "400", "90.0", "yes", "2, 3"), ("cheap", "100", "60.0", "yes", "none"),
-        ("beaten", "300", "50.0", "no", "2"),
+        ("good", "400", "90.0", "yes", "2, 3"), ("cheap", "100", "60.0", "yes", "1, 3"),
+        ("beaten", "300", "50.0", "no", "1, 2"),
     ]  # fmt: skip
     assert "| 3 | beaten | 300 |" in text
-    assert "1, good: accuracy 90.0 %, 400 tokens a post, on the front" in page.seen, "for who can't see the plot"
-    circles = [given["class"] for tag, given in page.elements if tag == "circle"]
+    assert "1, good: accuracy 90.0 %, 400 tokens a post, on the front" in page.covered, "for who can't see the plot"
+    circles = [given["class"] for tag, given in page.elements if tag == "circle" and given["r"] == "5"]
     assert circles[:3] == ["fill", "fill", "hollow"]
     # By calls, of which each run takes one a post, the good one alone is on the front.
     [front] = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["fronts"]
@@ -157,11 +157,11 @@ def test_a_front_says_what_intervals_tell_apart_by_language_too_and_latex_holds_
     page, text = report(tmp_path, *runs)
     table = next(table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"])
     assert [(row[0], *row[-2:]) for row in table[1:]] == [
-        ("good", "yes", "none"), ("a_b&c", "no", "1"), ("cheap", "yes", "none"),
+        ("good", "yes", "2"), ("a_b&c", "no", "1"), ("cheap", "yes", "none"),
     ]  # fmt: skip
     by_language = next(table for table in page.tables if table[0][:2] == ["language", "run"])
-    assert [(row[0], row[1], row[3], *row[-2:]) for row in by_language[4:]] == [
-        ("en", "good", "100", "yes", "none"), ("en", "a_b&c", "100", "no", "1"), ("en", "cheap", "100", "yes", "none"),
+    assert [(row[0], row[1], row[3], row[-1]) for row in by_language[4:]] == [
+        ("en", "good", "100", "yes"), ("en", "a_b&c", "100", "no"), ("en", "cheap", "100", "yes"),
     ]  # fmt: skip
     assert "Calibration and cost by language" in page.covered
     assert "### Calibration and cost by language" in text
