@@ -23,7 +23,24 @@ _HIDDEN = (
     " or self::iframe or self::canvas or self::video or self::audio"
     " or translate(normalize-space(@aria-hidden),'TRUE','true')='true']"
 )
-_INLINE = {"a", "abbr", "b", "cite", "code", "em", "font", "i", "label", "mark", "q", "s", "small", "span", "strong", "u"}
+_INLINE = {
+    "a",
+    "abbr",
+    "b",
+    "cite",
+    "code",
+    "em",
+    "font",
+    "i",
+    "label",
+    "mark",
+    "q",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "u",
+}
 _PIXELS = {"px": 1, "em": 16, "rem": 16, "ex": 8, "ch": 8, "pt": 4 / 3, "pc": 16, "in": 96, "cm": 37.8, "mm": 3.78,
            "vw": 12.8, "vh": 8, "vmin": 8, "vmax": 12.8}  # fmt: skip
 _OFF_SCREEN = 900  # pixels to the left or above
@@ -31,7 +48,7 @@ _KEPT_TAGS = ("html", "head", "body", "style")
 _BLOCKS = ("media", "supports", "layer")
 
 
-class StylesTooCostly(Exception):  # noqa: N818 (a limit, as `WorkerLate` is)
+class StylesTooCostly(Exception):
     """A page has more CSS than is applied."""
 
 
@@ -108,7 +125,9 @@ def _iter_rules(rules: Sequence[Any], depth: int = 0) -> Iterator[Any]:
 def _is_screen(prelude: Sequence[Any]) -> bool:
     """Return whether a media query names screens by type; one with conditions counts as not met."""
     text = tinycss2.serialize([token for token in prelude if token.type != "comment"]).lower()
-    return any(each.strip() in ("", "all", "screen", "only screen", "only all", "not print") for each in text.split(","))
+    return any(
+        each.strip() in ("", "all", "screen", "only screen", "only all", "not print") for each in text.split(",")
+    )
 
 
 def _parse_declarations(content: Any) -> list[tuple[str, list[Any], bool]]:
@@ -151,7 +170,9 @@ def _pixels(token: Any) -> float | None:
         token = inside[0]
     if token.type == "number":
         return 0.0 if token.value == 0 else None
-    return token.value * _PIXELS[token.lower_unit] if token.type == "dimension" and token.lower_unit in _PIXELS else None
+    return (
+        token.value * _PIXELS[token.lower_unit] if token.type == "dimension" and token.lower_unit in _PIXELS else None
+    )
 
 
 def _length(style: Style, name: str) -> float | None:
@@ -163,7 +184,11 @@ def _share(token: Any) -> float | None:
     """Return a number or a percentage as a share of 1; None for anything else."""
     if token.type == "function" and token.lower_name == "calc" and len(inside := _significant(token.arguments)) == 1:
         token = inside[0]
-    return {"number": 1.0, "percentage": 0.01}[token.type] * token.value if token.type in ("number", "percentage") else None
+    return (
+        {"number": 1.0, "percentage": 0.01}[token.type] * token.value
+        if token.type in ("number", "percentage")
+        else None
+    )
 
 
 def _is_faint(tokens: Sequence[Any]) -> bool:
@@ -194,14 +219,18 @@ def _is_clipped(style: Style) -> bool:
     if _is_positioned(style) and clip and clip[0].type == "function" and clip[0].lower_name == "rect":
         edges = [_pixels(token) for token in _significant(clip[0].arguments) if token != ","]
         top, right, bottom, left = edges if len(edges) == 4 else (0, None, None, 0)
-        if None not in (top, bottom) and bottom <= top or None not in (right, left) and right <= left:  # type: ignore[operator]
+        if (None not in (top, bottom) and bottom <= top) or (None not in (right, left) and right <= left):  # type: ignore[operator]
             return True
     if not {"hidden", "clip", "scroll", "auto"} & {
         word for name in ("overflow", "overflow-x", "overflow-y") for word in _words(style, name)
     }:
         return False
     for names, least, padding in (
-        (("height", "max-height", "block-size", "line-height"), "min-height", ("padding", "padding-top", "padding-bottom")),
+        (
+            ("height", "max-height", "block-size", "line-height"),
+            "min-height",
+            ("padding", "padding-top", "padding-bottom"),
+        ),
         (("width", "max-width", "inline-size"), "min-width", ("padding", "padding-left", "padding-right")),
     ):
         sizes = [_length(style, name) for name in names]
@@ -216,7 +245,9 @@ def _is_clipped(style: Style) -> bool:
 
 def _is_off_screen(style: Style) -> bool:
     moved = {"absolute", "fixed", "relative"} & {*_words(style, "position")}
-    lengths = {name: _length(style, name) or 0 for name in ("left", "top", "right", "bottom", "margin-left", "margin-top")}
+    lengths = {
+        name: _length(style, name) or 0 for name in ("left", "top", "right", "bottom", "margin-left", "margin-top")
+    }
     if moved and (min(lengths["left"], lengths["top"], -lengths["right"], -lengths["bottom"]) <= -_OFF_SCREEN
                   or lengths["left"] >= 5000 or lengths["right"] <= -5000):  # fmt: skip
         return True
@@ -239,13 +270,18 @@ def _function_hides(token: Any) -> bool:
     if name in ("rotatex", "rotatey"):
         return any(each.type == "dimension" and each.lower_unit == "deg" and abs(each.value) == 90 for each in inside)
     if name == "inset":
-        cut = [share for each, share in zip(inside, shares, strict=True) if each.type == "percentage" and share is not None]
+        cut = [
+            share for each, share in zip(inside, shares, strict=True) if each.type == "percentage" and share is not None
+        ]
         edges = (cut * 4)[:4] if len(cut) == 1 else (cut * 2)[:4]
         return len(edges) == 4 and (edges[0] + edges[2] >= 1 or edges[1] + edges[3] >= 1)
     if name in ("circle", "ellipse"):
-        return bool(shares) and shares[0] == 0 or bool(pixels) and pixels[0] == 0
-    return name == "polygon" and bool(shares) and all(share == 0 for share in shares) or (
-        name == "polygon" and bool(pixels) and all(each == 0 for each in pixels)
+        return (bool(shares) and shares[0] == 0) or (bool(pixels) and pixels[0] == 0)
+    return (
+        (name == "polygon"
+        and bool(shares)
+        and all(share == 0 for share in shares))
+        or (name == "polygon" and bool(pixels) and all(each == 0 for each in pixels))
     )
 
 
@@ -258,7 +294,9 @@ def _pass_on(parent: Style, style: Style, linked: bool) -> Style:
             own[name] = style[name]
     if "font" in style:
         own["font-size"] = [token for token in style["font"] if token.type in ("dimension", "number")][:1]
-    background = [token for name in ("background", "background-color", "background-image") for token in style.get(name, ())]
+    background = [
+        token for name in ("background", "background-color", "background-image") for token in style.get(name, ())
+    ]
     if _is_positioned(style) or linked:
         own.pop("behind", None)
     if any(token.type in ("url", "function") and parse_color(token) is None for token in background):
@@ -294,5 +332,7 @@ def _hides_own_text(style: Style) -> bool:
     behind = style.get("behind")
     if not behind:
         return False
-    distance = max(abs(a - b) for a, b in zip(color.to("srgb").coordinates, behind[0].to("srgb").coordinates, strict=True))
+    distance = max(
+        abs(a - b) for a, b in zip(color.to("srgb").coordinates, behind[0].to("srgb").coordinates, strict=True)
+    )
     return color.alpha > 0.9 and distance < 0.04

@@ -99,7 +99,10 @@ RULES = [
     ("\\.c,.\\63{display:none}", ".\\64{display:none}"),
     ("@media all{.c{display:none}}", "@media print{.c{display:none}}"),
     ("@media screen{.c{display:none}}", "@media not screen{.c{display:none}}"),
-    ("@media only screen{@supports(display:grid){.c{opacity:0}}}", "@media print{@supports(display:grid){.c{opacity:0}}}"),
+    (
+        "@media only screen{@supports(display:grid){.c{opacity:0}}}",
+        "@media print{@supports(display:grid){.c{opacity:0}}}",
+    ),
     ("@layer x{.c{display:none}}", "@layer x{.c::before{display:none}}"),
     ("#m .c{display:none} .c{display:block}", "#m .c{display:block} .c{display:none}"),
     (".c{display:none!important} #m .c{display:block}", ".c{display:none} .c{display:block}"),
@@ -125,8 +128,7 @@ PAIRS = [
     *((f'<p style="{hiding}">{{}}</p>', f'<p style="{showing}">{{}}</p>') for hiding, showing in STYLES),
     *(
         tuple(
-            f"<style>{rule}</style>"
-            f'<main class="a b" id="m" data-note="x y"><p class="c">{{}}</p></main>'
+            f'<style>{rule}</style><body><main class="a b" id="m" data-note="x y"><p class="c">{{}}</p></main>'
             for rule in pair
         )
         for pair in RULES
@@ -136,7 +138,7 @@ PAIRS = [
 
 
 def shown(page: str) -> str:
-    tree = lxml.html.document_fromstring(page.replace("{}", WORDS) + "<footer>After it.</footer>")
+    tree = lxml.html.document_fromstring(f"<!doctype html>{page.replace('{}', WORDS)}<footer>After it.</footer>")
     remove_hidden_text(tree)
     return str(tree.text_content())
 
