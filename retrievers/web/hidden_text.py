@@ -11,7 +11,7 @@ from typing import Any
 import tinycss2  # type: ignore[import-untyped]
 from cssselect2 import ElementWrapper, Matcher, compile_selector_list  # type: ignore[import-untyped]
 from cssselect2.parser import SelectorError  # type: ignore[import-untyped]
-from lxml.html import HtmlElement
+from lxml.html import HtmlElement  # type: ignore[import-untyped]
 from tinycss2.color4 import parse_color  # type: ignore[import-untyped]
 
 MAX_CSS = 1_000_000  # characters, of all style elements of a page; a second or two of parsing
@@ -117,9 +117,14 @@ def _iter_rules(rules: Sequence[Any], depth: int = 0) -> Iterator[Any]:
     for rule in rules:
         if rule.type == "qualified-rule":
             yield rule
-        elif rule.type == "at-rule" and rule.content and rule.lower_at_keyword in _BLOCKS and depth < 10:
-            if rule.lower_at_keyword != "media" or _is_screen(rule.prelude):
-                yield from _iter_rules(tinycss2.parse_rule_list(rule.content, True, True), depth + 1)
+        elif (
+            rule.type == "at-rule"
+            and rule.content
+            and rule.lower_at_keyword in _BLOCKS
+            and depth < 10
+            and (rule.lower_at_keyword != "media" or _is_screen(rule.prelude))
+        ):
+            yield from _iter_rules(tinycss2.parse_rule_list(rule.content, True, True), depth + 1)
 
 
 def _is_screen(prelude: Sequence[Any]) -> bool:
@@ -217,7 +222,7 @@ def _is_clipped(style: Style) -> bool:
     """Return whether the box is (almost) empty and what flows over it is cut off."""
     clip = style.get("clip", [])
     if _is_positioned(style) and clip and clip[0].type == "function" and clip[0].lower_name == "rect":
-        edges = [_pixels(token) for token in _significant(clip[0].arguments) if token != ","]
+        edges = [_pixels(token) for token in _significant(clip[0].arguments) if token != ","]  # noqa: S105
         top, right, bottom, left = edges if len(edges) == 4 else (0, None, None, 0)
         if (None not in (top, bottom) and bottom <= top) or (None not in (right, left) and right <= left):  # type: ignore[operator]
             return True
@@ -277,11 +282,8 @@ def _function_hides(token: Any) -> bool:
         return len(edges) == 4 and (edges[0] + edges[2] >= 1 or edges[1] + edges[3] >= 1)
     if name in ("circle", "ellipse"):
         return (bool(shares) and shares[0] == 0) or (bool(pixels) and pixels[0] == 0)
-    return (
-        (name == "polygon"
-        and bool(shares)
-        and all(share == 0 for share in shares))
-        or (name == "polygon" and bool(pixels) and all(each == 0 for each in pixels))
+    return (name == "polygon" and bool(shares) and all(share == 0 for share in shares)) or (
+        name == "polygon" and bool(pixels) and all(each == 0 for each in pixels)
     )
 
 
@@ -335,4 +337,4 @@ def _hides_own_text(style: Style) -> bool:
     distance = max(
         abs(a - b) for a, b in zip(color.to("srgb").coordinates, behind[0].to("srgb").coordinates, strict=True)
     )
-    return color.alpha > 0.9 and distance < 0.04
+    return bool(color.alpha > 0.9 and distance < 0.04)
