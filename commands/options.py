@@ -268,7 +268,9 @@ def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
 
 
 # Adds the options of the settings to a command, which is given their values as `settings`.
-with_settings = partial(extend_options, parameter="settings", parse=_settings_parser(), check=check_before_imports)
+with_settings = partial(extend_options, parameter="settings", parse=_settings_parser())
+# The same for a command that decides posts: what is wrong is refused before it begins.
+with_checked_settings = partial(with_settings, check=check_before_imports)
 # A run of `eval` takes in no decisions of people, so it has no --review.
 with_settings_of_eval = partial(
     extend_options, parameter="settings", parse=_settings_parser("review"), check=check_before_imports
