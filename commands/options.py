@@ -219,12 +219,13 @@ def check_before_imports(options: Mapping[str, Any], settings: Mapping[str, Any]
     from tribunal.nodes.threshold import THRESHOLDS
     from tribunal.prompts.policy import POLICY_TEXTS
     from tribunal.prompts.sets import PROMPT_TEXTS
-    from tribunal.runner.prices import read_prices
     from tribunal.settings.context import context_from, refuse_unused_settings
 
     graph = options.get("graph") or DEFAULT_GRAPH
     check_name(graph)
     if options.get("prices") is not None:
+        from tribunal.runner.prices import read_prices
+
         read_prices(options["prices"])
     _check_data(options.get("data") or [options.get("posts") or ""])
     if options.get("protocol") is not None or options.get("predictions") is not None:
