@@ -13,7 +13,7 @@ from typer import Argument, Exit, Option
 
 from tribunal.commands.database import print_review_command
 from tribunal.commands.explain import check_output_file, format_of_file, write_picture
-from tribunal.commands.options import Graph, with_settings
+from tribunal.commands.options import Graph, with_checked_settings
 from tribunal.commands.printing import STATUS
 from tribunal.commands.run_options import parse_wait, print_warning
 from tribunal.commands.shared_options import AsJson, Keep, KeepIn, KeepText
@@ -104,7 +104,7 @@ verdict could not be kept), 5 a person has to decide (tribunal review).
 More: tribunal graphs NAME, docs/settings.md"""
 
 
-@with_settings
+@with_checked_settings
 def judge(
     text: Annotated[str | None, Argument(help="The text of the post. Without it, or as -: standard input.")] = None,
     image: Annotated[str | None, Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")] = None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
@@ -93,19 +94,27 @@ def _parse_toml_or_json(text: str) -> Any:
     return value if len(held) == 1 and isinstance(value, str | int | float | bool | list | dict) else text
 
 
-def extend_options(command: Callable[..., None], parameter: str, parse: Callable[..., Any]) -> Callable[..., None]:
+def extend_options(
+    command: Callable[..., None],
+    parameter: str,
+    parse: Callable[..., Any],
+    check: Callable[[Mapping[str, Any], Any], None] | None = None,
+) -> Callable[..., None]:
     """Return a command with more options beside its own.
 
     Args:
         command: the command.
         parameter: what it is given of them: what `parse` returns.
         parse: its parameters are the options.
+        check: refuses values of the command's own options, and of these; it is called before the command.
     """
     own, added = (dict(inspect.signature(each, eval_str=True).parameters) for each in (command, parse))
     del own[parameter]
 
     def with_options(**given: Any) -> None:
         parsed = parse(**{name: given.pop(name) for name in added})
+        if check is not None:
+            check(given, parsed)
         command(**given, **{parameter: parsed})
 
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (own | added).values()]
@@ -193,6 +202,56 @@ def _parse_options(*, set: list[str] | None, **options: Any) -> dict[str, Any]:
     return settings
 
 
+def check_before_imports(options: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Check a graph, settings and files of a command before LangGraph is imported, which takes most of its start.
+
+    Args:
+        options: the command's own options. Settings are not checked beside a protocol, which has some of its own, or
+            beside imported predictions.
+        settings: the fields of `Context` that the user set.
+
+    Raises:
+        BadInput: one of them is wrong.
+    """
+    from tribunal import DEFAULT_GRAPH
+    from tribunal.graphs import GRAPHS, check_name, load_seats
+    from tribunal.models.registry import model_names
+    from tribunal.nodes.threshold import THRESHOLDS
+    from tribunal.prompts.policy import POLICY_TEXTS
+    from tribunal.prompts.sets import PROMPT_TEXTS
+    from tribunal.settings.context import context_from, refuse_unused_settings
+
+    graph = options.get("graph") or DEFAULT_GRAPH
+    check_name(graph)
+    if options.get("prices") is not None:
+        from tribunal.runner.prices import read_prices
+
+        read_prices(options["prices"])
+    _check_data(options.get("data") or [options.get("posts") or ""])
+    if options.get("protocol") is not None or options.get("predictions") is not None:
+        return
+    load_seats(graph, settings)
+    context = context_from(settings)
+    for field in ("model", "aux_model", "judge_model", "triage"):
+        if names := getattr(context, field):
+            model_names(names, field)
+    for seat, names in context.seats.items():
+        model_names(names, f"seats.{seat}")
+    if graph not in GRAPHS:  # its own prompts are known once it is loaded
+        return
+    refuse_unused_settings(graph, context)
+    for field, texts in {"policy": POLICY_TEXTS, "prompts": PROMPT_TEXTS, "threshold_file": THRESHOLDS}.items():
+        if field in settings:
+            texts.read(getattr(context, field))
+
+
+def _check_data(places: Sequence[str]) -> None:
+    for place in places:
+        path = place.partition("=")[2] if not Path(place).exists() and "=" in place else place
+        if path and "://" not in path and not Path(path).exists():
+            raise BadInput(f"data: {path}: no such file or folder")
+
+
 def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
     """Return `_parse_options` with the options of the settings, except these, and --set as its parameters."""
     options: dict[str, Any] = {
@@ -211,5 +270,9 @@ def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
 
 # Adds the options of the settings to a command, which is given their values as `settings`.
 with_settings = partial(extend_options, parameter="settings", parse=_settings_parser())
-# A run of `eval` takes in no decisions of people, so it has no --review. The web is looked up with --set web=true.
-with_settings_of_eval = partial(extend_options, parameter="settings", parse=_settings_parser("review", "web"))
+# The same for a command that decides posts: what is wrong is refused before it begins.
+with_checked_settings = partial(with_settings, check=check_before_imports)
+# A run of `eval` takes in no decisions of people, so it has no --review. --set web=true looks things up.
+with_settings_of_eval = partial(
+    extend_options, parameter="settings", parse=_settings_parser("review", "web"), check=check_before_imports
+)

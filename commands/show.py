@@ -106,7 +106,7 @@ class CasePrinter:
     def _print(self, template: str, **values: Any) -> None:
         """Print a text, unless standard output is to stay empty."""
         if not self._out.quiet:
-            print_template(template, wrapped=True, **values)
+            print_template(template, wrapped=True, line_of_case=line_of_case, **values)
 
     def _print_turn(self, turn: Turn) -> None:
         """Print a turn; of a cue that was shown before, the id alone."""
@@ -120,7 +120,6 @@ class CasePrinter:
             colour=_COLOURS.get(turn.seat) or _SIDES.get(turn.stance or "", "white"),
             cues=[(cue, before.get(cue.id) == cue) for cue in turn.cues],
             quoted=self._claims,
-            line_of_case=line_of_case,
         )
 
     def _print_post(self, cues: Iterable[Cue]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tribunal.nodes.state import Case, PostInput
     from tribunal.settings.context import Context
 
-__all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "load_seats", "named_graphs"]
+__all__ = ["GRAPHS", "builder", "check_name", "code_of", "draw_graph", "graph", "load_seats", "named_graphs"]
 
 _files: dict[str, Any] = {}
 
@@ -71,6 +71,20 @@ def graph(name: str, *, untrusted: bool = False) -> CompiledStateGraph[Case, Con
     note_place(name, str(getattr(found, "name", "")), getattr(found, "context_schema", None))
     own: CompiledStateGraph[Case, Context, PostInput, Ruling] = found
     return own
+
+
+def check_name(name: str) -> None:
+    """Check that a graph exists, without loading it.
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    if name in GRAPHS:
+        return
+    if _is_file(name):
+        _existing_file(name)
+    elif module_object_of("tribunal.graphs", name) is None:
+        raise _no_graph(name)
 
 
 def load_seats(name: str, settings: Mapping[str, Any]) -> None:
@@ -143,11 +157,17 @@ def _no_graph(name: str) -> BadInput:
     return BadInput(f"graph: {name!r}: there is none; {there} graphs are {known}, a file.py:graph, or a module:graph")
 
 
-def _of_file(name: str) -> Any:
-    path, _, member = name.partition(":")
+def _existing_file(name: str) -> Path:
+    path = name.partition(":")[0]
     file = Path(path).expanduser()
     if not file.is_file():
         raise BadInput(f"graph: {name!r}: there is no file {path}; give one as pipeline.py:graph")
+    return file
+
+
+def _of_file(name: str) -> Any:
+    path, _, member = name.partition(":")
+    file = _existing_file(name)
     key = str(file.resolve())
     if key not in _files:
         module_name = f"graph_{file.stem}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"  # of this file alone

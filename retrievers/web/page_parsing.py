@@ -19,6 +19,7 @@ from lxml.html import HtmlElement
 
 from tribunal.core.text import one_line, wellformed, without_hidden
 from tribunal.plugins import install_command
+from tribunal.retrievers.web.hidden_text import StylesTooCostly, remove_hidden_text
 from tribunal.retrievers.web.page_reader import MAX_CHARACTERS, PageText, PageUnreadable, decode_body, language_tag
 from tribunal.schema import JSON
 
@@ -27,7 +28,7 @@ def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:
     """Return what an HTML page says; of a charset that the server didn't declare, the page's own counts.
 
     Raises:
-        PageUnreadable: there is nothing in it.
+        PageUnreadable: there is nothing in it, or its style sheets are too large.
     """
     text = decode_body(body, charset or _meta_charset(body))
     parser = lxml.html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
@@ -35,7 +36,10 @@ def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:
         tree = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except lxml.etree.ParserError as error:
         raise PageUnreadable("no_text", f"there is no page in it ({error})") from error
-    _drop_hidden(tree)
+    try:
+        remove_hidden_text(tree)
+    except StylesTooCostly as error:
+        raise PageUnreadable("timeout", "its style sheets are too large to apply") from error
     # The quick way for big pages: the thorough one tries several extractors, and each costs a second a megabyte.
     document = trafilatura.bare_extraction(
         tree,
@@ -60,59 +64,6 @@ def _meta_charset(body: bytes) -> str | None:
     found = _META_CHARSET.search(body[:4096])
     # A page that could be read this far is no UTF-16, whatever it claims.
     return None if found is None or found[1].lower().startswith(b"utf-16") else found[1].decode("ascii")
-
-
-# What a person wouldn't see. Not an exhaustive reading of CSS: style sheets of other files, scripts, colours and what
-# lies under something else are not looked at. What slips through is text like any other, which the prompts quote and
-# never obey.
-_HIDING = re.compile(
-    r"display:none|visibility:(?:hidden|collapse)|opacity:0(?:\.0+)?(?![.\d])|font-size:0(?![.\d])"
-    r"|(?:^|;)(?:max-)?(?:width|height):[01](?:px)?(?:;|!|$)"
-    r"|(?:left|top|right|bottom|text-indent|margin-left|margin-top):-\d{3,}|clip:rect\((?:0|1)(?:px)?,|clip-path:inset\((?:50|100)%",
-)
-_CLASS_HIDING = re.compile(r"display:none|visibility:hidden|font-size:0(?![.\d])")
-_HIDDEN = (
-    "//*[@hidden or @aria-hidden='true' or self::template or self::noscript or self::dialog[not(@open)]"
-    " or self::input or self::textarea or self::select or self::object or self::iframe]"
-)
-
-
-def _drop_hidden(tree: HtmlElement) -> None:
-    """Take out what is not shown: `hidden`, `aria-hidden`, templates, and what styles hide.
-
-    Inline styles and the page's own simple class and id rules may hide, shrink to nothing or move off the page.
-    Comments never got into the tree.
-    """
-    hiding = _hiding_names("\n".join(style.text or "" for style in tree.iter("style")))
-    doomed = list(tree.xpath(_HIDDEN))
-    for element in tree.iter():
-        style = re.sub(r"\s+", "", element.get("style") or "").lower()
-        names = {f".{name}" for name in (element.get("class") or "").split()} | {f"#{element.get('id')}"}
-        if (style and _HIDING.search(style)) or names & hiding:
-            doomed.append(element)
-    for element in doomed:
-        if element.tag not in ("html", "head", "body", "style") and element.getparent() is not None:
-            element.drop_tree()
-
-
-def _hiding_names(css: str) -> set[str]:
-    """Return the classes and ids that a style sheet hides outright.
-
-    Rules inside `@media` and its like are left alone.
-    """
-    css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)[:200_000]
-    found, depth, at = set(), 0, 0
-    selector = ""
-    for match in re.finditer(r"[{}]", css):
-        between, at = css[at : match.start()], match.end()
-        if match[0] == "{":
-            depth += 1
-            selector = between.rpartition(";")[2] if depth == 1 else ""
-        else:
-            if depth == 1 and _CLASS_HIDING.search(re.sub(r"\s+", "", between).lower()):
-                found |= {name for name in map(str.strip, selector.split(",")) if re.fullmatch(r"[.#][\w-]+", name)}
-            depth = max(0, depth - 1)
-    return found
 
 
 def _declared_language(tree: HtmlElement) -> str | None:

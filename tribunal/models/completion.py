@@ -7,15 +7,16 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from langchain_core.messages import AIMessage
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tribunal.core.text import scrub
 from tribunal.models.faults import read_finish
 from tribunal.models.providers.wire import TokenCounts, read_usage
 from tribunal.models.role import strip_thinking
 from tribunal.process.loops import run_in_thread
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
 
 _PLAIN_REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"

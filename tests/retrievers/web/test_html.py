@@ -48,7 +48,7 @@ async def test_an_article_becomes_text_with_its_title_language_and_date(reader: 
         "<p style='opacity:0.0;'>{}</p>",
         "<p style='font-size: 0px'>{}</p>",
         "<div style='height:0; overflow:hidden'><p>{}</p></div>",
-        "<div style='width:1px;height:1px'><p>{}</p></div>",
+        "<div style='width:1px;height:1px;overflow:hidden'><p>{}</p></div>",
         "<p style='position:absolute; left:-9999px'>{}</p>",
         "<p style='text-indent: -1000em'>{}</p>",
         "<p style='position:absolute;clip:rect(0,0,0,0)'>{}</p>",
