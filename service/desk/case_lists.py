@@ -238,7 +238,9 @@ def list_choices(
 def read_decision(visit: DeskVisit, action: str) -> JSON:
     """Return what the form decides, as `Reviews.decide` takes it; raise Problem if something is missing."""
     note, question, category = (visit.text(name) for name in ("note", "question", "category"))
-    note = note or (visit.text("canned") if action == "change" else "")
+    note = note or visit.text("canned")
+    if action == "retry":
+        return {"action": action}
     if action == "ask":
         if not question:
             raise Problem("bad_input", "question: is empty; write a question for the model")
@@ -248,8 +250,6 @@ def read_decision(visit: DeskVisit, action: str) -> JSON:
         return {"action": action, "note": note, "clauses": clauses}
     if not category:
         raise Problem("bad_input", "category: choose a category")
-    if not note:
-        raise Problem("bad_input", "note: say why, or choose a reason; it becomes the explanation")
     return {"action": action, "note": note, "category": category, "clauses": clauses}
 
 
@@ -263,15 +263,16 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     undo_seconds = replica.options.desk_undo
     before = await replica.case_store.case(case_id)
     answers = visit.form.get("answers") or None
-    others = _read_others(visit, case_id) if action != "ask" else {}
+    again = action in ("ask", "retry")
+    others = {} if again else _read_others(visit, case_id)
     together = [case_id, *others] if others else []
-    blind = action != "ask" and await decides_blind(visit, case_id)
+    blind = not again and await decides_blind(visit, case_id)
     opened = await _decide_one(visit, before, decision, answers, together, blind=blind)
     left_out = await _decide_others(visit, before, decision, others, together)
     decided = [each for each in together if each not in left_out] or [case_id]
-    if action == "ask" and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
+    if again and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
         await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
-    elif action != "ask" and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
+    elif not again and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
     done: JSON = {"said": action, "about": case_id, "category_now": decision.get("category", "")}
     if blind:

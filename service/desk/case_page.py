@@ -97,7 +97,7 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     try:
         visit.check_lengths()
         match action:
-            case "accept" | "change" | "ask":
+            case "accept" | "change" | "ask" | "retry":
                 return await submit_decision(visit, case_id, action)
             case "claim":
                 await replica.reviews.claim(case_id, person, replica.options.desk_lease, who, leads=visit.leads)
@@ -216,6 +216,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view, blind=blind,
         post_drawn=view and draw_fragment(view, part="post"),
         trial_drawn=view and not blind and draw_fragment(view, part="trial"),
+        has_verdict=verdict.get("outcome") == "verdict",
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
         clauses=policy.clauses if policy else (), cited=() if blind else verdict.get("clauses") or (),
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,

@@ -17,7 +17,7 @@
     next.focus();
   };
 
-  // A number chooses a category and the first of its reasons; Enter then presses the button that has the focus.
+  // A number chooses a category; Enter then presses the button that has the focus.
   const category = document.querySelector("select#category");
   const reason = document.querySelector("select#canned");
   const note = document.getElementById("note");
@@ -38,9 +38,8 @@
   if (reason) {
     note.addEventListener("focus", () => { if (note.value === note.dataset.canned) note.select(); });
     category.addEventListener("change", () => {
-      const group = [...reason.querySelectorAll("optgroup")].find((each) => each.label === category.value);
-      reason.value = group ? group.firstElementChild.value : "";
-      fill(reason.value);
+      reason.value = "";
+      fill("");
     });
     reason.addEventListener("change", () => fill(reason.value));
   }

@@ -21,11 +21,11 @@ _CONFLICTS = api.responses("not_found", "conflict")
 
 
 class ReviewDecision(api.RequestBody):
-    """What a person says of a case: `accept` the court's outcome, `change` it, or `ask` for one more trial."""
+    """What a person says of a case: `accept` the court's outcome, `change` it, `ask`, or `retry` without a verdict."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "accept"}]})
 
-    action: Literal["accept", "change", "ask"] = Field(examples=["change"])
+    action: Literal["accept", "change", "ask", "retry"] = Field(examples=["change"])
     """what to do"""
     category: str | None = api.CHANGED_CATEGORY
     question: str | None = Field(None, max_length=10_000)
@@ -78,7 +78,7 @@ async def decide_case(
     decision = body.model_dump(include={"action", "category", "question", "note", "clauses"})
     by = reviewer_name(who, body.reviewer)
     opened = await replica.reviews.decide(case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead"))
-    if body.action == "ask" and decides_blind(replica, who):
+    if body.action in ("ask", "retry") and decides_blind(replica, who):
         row = await replica.case_store.case(case_id)
         if not asked_for(row, who):
             response.status_code = 202  # the new verdict is shown as the first was

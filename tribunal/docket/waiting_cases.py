@@ -43,7 +43,7 @@ _NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
 
 
 def answer_of(
-    action: Literal["accept", "change", "ask"],
+    action: Literal["accept", "change", "ask", "retry"],
     *,
     category: str | None = None,
     question: str | None = None,
@@ -54,7 +54,8 @@ def answer_of(
     """Return a person's answer, in the shape of the Agent Inbox.
 
     Args:
-        action: `accept` the court's outcome, `change` it to a category, or `ask` a question, which sends the case back.
+        action: `accept` the court's outcome, `change` it to a category, `ask` a question, which sends the case back,
+            or `retry` a case without a verdict.
         category: of a change: a category of the policy, by its name or its number.
         question: of an ask.
         note: why; it becomes the explanation of a changed verdict.
@@ -71,13 +72,13 @@ def answer_of(
             raise BadInput(f"{name}: {value[:80]!r}: doesn't belong to {action}; leave it out")
     if wanted is not None and not (given[wanted] or "").strip():
         raise BadInput(f"{wanted}: {given[wanted]!r}: {action} wants one; give it")
-    if clauses and action == "ask":
+    if clauses and action in ("ask", "retry"):
         raise BadInput(f"clauses: {', '.join(clauses)[:80]!r}: belong to a decision; leave them out of a question")
     by: JSON = {} if reviewer is None else {"reviewer": reviewer}
     by |= {"clauses": list(clauses)} if clauses else {}
     if action == "accept":
         return {"type": "accept", "args": None, "note": note, **by}
-    if action == "ask":
+    if action in ("ask", "retry"):
         return {"type": "response", "args": question, **by}
     named = str(category)
     chosen: JSON = {"label": int(named)} if named.isdecimal() else {"category": named}
