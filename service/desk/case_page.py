@@ -13,6 +13,7 @@ from tribunal.core.text import wellformed
 from tribunal.core.times import format_date
 from tribunal.docket import waiting_cases as notes
 from tribunal.docket.decision_effects import count_earlier_decisions
+from tribunal.docket.holds import retry_case
 from tribunal.docket.record_rows import text_of
 from tribunal.docket.waiting_cases import undo_seconds_left
 from tribunal.errors import BadInput, Problem
@@ -91,12 +92,15 @@ async def show_case(case_id: CaseId, visit: AnyVisit) -> Response:
 @router.post("/cases/{case_id}")
 async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     """Do what the button says. If that can't be done the page says why, and has what was typed."""
-    await find_visible_case(visit, case_id)
+    row = await find_visible_case(visit, case_id)
     action, wanted = visit.form.get("action", ""), filters_from_query(visit)
     replica, person, who = visit.replica, visit.person, visit.who
     try:
         visit.check_lengths()
         match action:
+            case "retry" if visit.leads and row["question"] is None:
+                await retry_case(replica.store, case_id, who, replica.outages.deadline())
+                (replica.queued if row["batch_id"] is None else replica.feeder.wake).set()
             case "accept" | "change" | "ask" | "retry":
                 return await submit_decision(visit, case_id, action)
             case "claim":
