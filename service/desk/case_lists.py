@@ -20,7 +20,7 @@ from tribunal.docket.waiting_cases import names_of_person
 from tribunal.errors import BadInput, Problem
 from tribunal.explanations.deciders import find_models_outcome
 from tribunal.nodes.forms import clause_list
-from tribunal.prompts.policy import Policy, translate_policy
+from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.service.desk.pages import parse_days
 from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit
@@ -210,27 +210,20 @@ _SOON = 1.0  # seconds in which a decision is usually carried out
 
 
 class CategoryChoice(Frozen):
-    """A category that one may choose, with its reasons: each as it reads here, and in the author's language."""
+    """A category that a person may choose, with its reasons in the policy's language; letters translate them."""
 
     name: str
     meaning: str = ""
-    reasons: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
-def list_choices(
-    names: Sequence[str], policy: Policy | None, scheme: Scheme, language: str | None
-) -> list[CategoryChoice]:
+def list_choices(names: Sequence[str], policy: Policy | None, scheme: Scheme) -> list[CategoryChoice]:
     """Return the categories of these names; without a policy, or where it lacks one, the name alone."""
     if policy is None:
         return [CategoryChoice(name=name) for name in names]
-    translated = translate_policy(policy, language)
     known = {
-        own.name: CategoryChoice(
-            name=own.name,
-            meaning=own.meaning,
-            reasons=tuple(zip(policy.reasons_for(own), translated.reasons_for(theirs), strict=True)),
-        )
-        for own, theirs in zip(policy.categories(scheme), translated.categories(scheme), strict=True)
+        each.name: CategoryChoice(name=each.name, meaning=each.meaning, reasons=policy.reasons_for(each))
+        for each in policy.categories(scheme)
     }
     return [known.get(name, CategoryChoice(name=name)) for name in names or known]
 

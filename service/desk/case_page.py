@@ -214,7 +214,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
     sha = row["author_sha"]
     history = await count_earlier_decisions(store, sha, besides=case_id) if sha else None
     names = _find_category_names(row["question"] and row["question"]["form"])
-    categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
+    categories = list_choices(names, policy, record.scheme if record else "fine")
     return visit.page(
         "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
         query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view, blind=blind,

@@ -58,8 +58,41 @@ def find_models_outcome(record: JSON | None) -> JSON:
         record: its record as JSON; None where it has none yet.
     """
     review: JSON = (record or {}).get("review") or {}
-    outcome: JSON = review.get("court") or {}
+    appeals = (record or {}).get("appeals") or ({},)
+    outcome: JSON = review.get("court") or appeals[0].get("before") or {}
     return outcome
+
+
+class Finding(NamedTuple):
+    """What the models or a person found in turn; `kind` is models, review, appeal or reopened, `category` may be None.
+
+    `result` is accepted or changed of a review, and upheld, reversed or changed of an appeal.
+    """
+
+    kind: str
+    result: str
+    category: str | None
+    hateful: bool | None
+
+
+def list_findings(record: JSON) -> list[Finding]:
+    """Return what was found in a case, the models' finding first, then each person's.
+
+    Args:
+        record: its record as JSON.
+    """
+    appeals = record.get("appeals") or ()
+    outcomes = [*(each["before"] for each in appeals), record]  # as it was after the review, and after each appeal
+    review: JSON = record.get("review") or {}
+    court = find_models_outcome(record) or record
+    findings = [Finding("models", "", court.get("category"), court.get("hateful"))]
+    if review.get("action"):
+        after = outcomes[0]
+        result = "accepted" if after.get("category") == court.get("category") else "changed"
+        findings.append(Finding("review", result, after.get("category"), after.get("hateful")))
+    for each, after in zip(appeals, outcomes[1:], strict=True):
+        findings.append(Finding(each["kind"], each["result"], after.get("category"), after.get("hateful")))
+    return findings
 
 
 PriceOfCall = Callable[[Call], float | None]
@@ -148,9 +181,11 @@ def _review_step(record: Record, review: Review) -> DecisionStep:
     """Return what a reviewer did, or that a case needs review."""
     if review.action is None:
         return DecisionStep(by="not decided yet", at="–", how=f"needs review: {read_reason(review.reason)}")
-    verdict = review.court.get("category") or review.court.get("outcome")
+    verdict = review.court.get("category")
     decided = record.appeals[0].before.get("category") if record.appeals else record.category
     changed = f"changed {verdict}, the model's verdict, to {decided}"
+    if verdict is None:
+        changed = f"decided {decided}; the models gave no verdict"
     how = "accepted the model's verdict" if review.action == "accept" else changed
     how += f", {line_of_case('clauses', review.clauses)}" if review.clauses else ""
     at = format_date(review.at) if review.at else _UNKNOWN_TIME
@@ -161,7 +196,7 @@ def _deciding_models(record: Record) -> str:
     """Return the models that decided, each with its seat."""
     if record.track == "dismissed":
         return "ended early: nothing found, so no judge decided"
-    if record.outcome in ("refusal", "failure") and record.fault and not record.review:
+    if model_verdict(record).get("outcome") in ("refusal", "failure") and record.fault:
         return f"{record.fault.get('model')} ({record.fault.get('seat')})"
     deciding = [call for call in record.calls if call.seat in _DECIDING_SEATS and call.error is None]
     if len(record.votes) <= 1:
