@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from tribunal.core.calls import DEMO_NOTICE, REHEARSED
 from tribunal.core.text import wellformed
-from tribunal.core.times import format_date
+from tribunal.core.times import database_now, format_date
 from tribunal.docket import waiting_cases as notes
 from tribunal.docket.decision_effects import count_earlier_decisions
 from tribunal.docket.holds import retry_case
@@ -33,7 +33,7 @@ from tribunal.service.desk.case_lists import (
     submit_decision,
 )
 from tribunal.service.desk.pages import HEADERS
-from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
+from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit, name_post
 from tribunal.service.replica.near_copies import NearCopy
 from tribunal.store import audit as audit_log
 
@@ -53,7 +53,7 @@ _ACTIONS = {
     "case.claimed": "claimed it",
     "case.given_back": "gave it back",
     "case.answered": "decided",
-    "case.undone": "undid the decision",
+    "case.undone": "took that back",
     "case.released": "took it from its process",
     "case.escalated": "escalated it",
     "case.skipped": "skipped it",
@@ -106,13 +106,15 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
             case "claim":
                 await replica.reviews.claim(case_id, person, replica.options.desk_lease, who, leads=visit.leads)
             case "release":
-                await replica.reviews.release(case_id, person, who)
+                await replica.reviews.release(case_id, person, who, lead=visit.leads)
             case "skip":
                 await replica.reviews.skip(case_id, person, who)
             case "escalate":
                 if not visit.text("note"):
                     raise Problem("bad_input", "not escalated yet: write a note that tells the leads why")
-                await replica.reviews.escalate(case_id, person, visit.text("note"), who)
+                await replica.reviews.escalate(
+                    case_id, person, visit.text("note"), who, undo_seconds=replica.options.desk_undo
+                )
             case "note":
                 await notes.write_note(replica.store, case_id, person, visit.text("note"), who)
             case _:
@@ -121,14 +123,17 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
         result = FormResult.from_error(error, visit.form, f"case: {case_id}: ")
         return await _render_case(visit, case_id, result)
     if action in ("skip", "escalate"):
-        return await go_to_next_case(visit, wanted, said=action, about=case_id)
+        done: JSON = {"said": action, "about": name_post(row)}
+        if action == "escalate" and (undo_seconds := replica.options.desk_undo):
+            done |= {"undo": case_id, "until": round(database_now() + undo_seconds)}
+        return await go_to_next_case(visit, wanted, **done)
     typed = {name: visit.form.get(name, "") for name in _FIELDS}
     if action == "note":
         typed["note"] = ""
     if any(each.strip() for each in typed.values()):  # nothing of it may be lost by going there anew
         result = FormResult(said="Done. What you typed is still below.", typed=typed)
         return await _render_case(visit, case_id, result)
-    return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=case_id)}")
+    return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=name_post(row))}")
 
 
 @router.get("/cases/{case_id}/image")
@@ -205,7 +210,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
             image_absent="The image isn't stored here.",
             erased=format_date(row["erased"]) if row["erased"] else None,
-            decided_at=None if status.open else format_date(row["finished"]),
+            decided_at=None if status.open else format_date(row["finished"]), answered_by=status.decided_by,
         )  # fmt: skip
     near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
     picked, copies = visit.picked_cases(), list[NearCopy]()

@@ -52,8 +52,8 @@ async def claim_case(
 async def release_case(
     case_id: api.CaseId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
 ) -> CaseResource:
-    """Give a claim back: somebody else may take the case."""
-    row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor)
+    """Give a claim back: somebody else may take the case. A lead gives back anybody's."""
+    row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor, lead=who.may("lead"))
     return CaseResource.from_row(row, blind=hides_verdict(replica, row, who))
 
 

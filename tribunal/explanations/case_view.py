@@ -203,6 +203,7 @@ class CaseStatus(Frozen):
 
     open: bool
     line: str = Field(description="such as: Needs review: the model was unsure")
+    decided_by: str = Field(default="", description="who has decided it, while that doesn't stand in its record yet")
     claim: str = Field(default="", description="who is reviewing it, and how long the claim still holds")
     escalated: str = Field(default="", description="since when it waits for a lead")
     appeals: tuple[str, ...] = ()

@@ -149,8 +149,14 @@ def _money(calls: Sequence[Call], price: PriceOfCall | None) -> str:
     return f"{sum(each or 0.0 for each in prices):.6f}, by the price table"
 
 
-def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, ...]:
-    """Return who decided, the models first; `ended_at` is when the case ended, as text, where that is known."""
+def decision_steps(record: Record, ended_at: str | None, answered_by: str = "") -> tuple[DecisionStep, ...]:
+    """Return who decided, the models first.
+
+    Args:
+        record: the case's.
+        ended_at: when the case ended, as text, where that is known.
+        answered_by: who has decided a pending case, while their decision doesn't stand in its record yet.
+    """
     review, known = record.review, ended_at or _UNKNOWN_TIME
     if record.appeals or (review and review.action):  # the time of the end isn't that of the models' verdict
         known = _UNKNOWN_TIME
@@ -168,7 +174,7 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
         how += "; a person overruled it"
     steps.append(DecisionStep(by=_deciding_models(record), at=known, how=how))
     if review is not None:
-        steps.append(_review_step(record, review))
+        steps.append(_review_step(record, review, answered_by))
     for each in record.appeals:
         did = "decided the appeal" if each.kind == "appeal" else "reopened the case"
         cited = f", {line_of_case('clauses', each.clauses)}" if each.clauses else ""
@@ -177,8 +183,10 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
     return tuple(steps)
 
 
-def _review_step(record: Record, review: Review) -> DecisionStep:
+def _review_step(record: Record, review: Review, answered_by: str) -> DecisionStep:
     """Return what a reviewer did, or that a case needs review."""
+    if review.action is None and answered_by:
+        return DecisionStep(by=answered_by, at="–", how="has decided; the decision takes effect soon")
     if review.action is None:
         return DecisionStep(by="not decided yet", at="–", how=f"needs review: {read_reason(review.reason)}")
     verdict = review.court.get("category")
