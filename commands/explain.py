@@ -165,15 +165,21 @@ def _read_text(file: Path, what: str, way_out: str) -> str:
 async def _find_case(case: str, database: str | None) -> CaseAtHand:
     from tribunal.review import explain as explanations
 
+    at_hand = None
     if case == "-":
-        return explanations.case_from_json(sys.stdin.read(), "standard input")
-    if not explanations.is_case_id(case):
+        at_hand = explanations.case_from_json(sys.stdin.read(), "standard input")
+    elif not explanations.is_case_id(case):
         way_out = "give a case's id, or a file with what tribunal judge --json printed"
-        return explanations.case_from_json(_read_text(Path(case), "case", way_out), case)
+        at_hand = explanations.case_from_json(_read_text(Path(case), "case", way_out), case)
+    if at_hand is not None and (at_hand.post or not (at_hand.case or at_hand.record.thread)):
+        return at_hand
     from tribunal.docket.docket import docket_here
     from tribunal.store.table_versions import database_problems
 
     store = (await docket_here(database)).store
+    if at_hand is not None:
+        with database_problems(store.address, f"case {case}"):
+            return await explanations.add_kept_words(store, at_hand)
     with database_problems(store.address, f"case {case}"):
         found = await explanations.find_in_store(store, case)
     if found is None:

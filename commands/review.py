@@ -93,21 +93,25 @@ def decide(
     ask: Annotated[
         str | None, Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
     ] = None,
+    retry: Annotated[bool, Option("--retry", help="Run a case without a verdict again.")] = False,
     note: Annotated[str, Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
     clauses: Clauses = None,
     reviewer: Reviewer = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Decide a case: --accept it, give another --category, or --ask a question."""
+    """Decide a case: --accept it, give another --category, --ask a question, or --retry it without a verdict."""
     import asyncio
 
     from tribunal.docket.session import submit_review
     from tribunal.docket.waiting_cases import answer_of
 
-    if sum([accept, category is not None, ask is not None]) != 1:
-        raise BadInput("decide: give one of --accept, --category and --ask")
-    action: Literal["accept", "change", "ask"] = "accept" if accept else "ask" if category is None else "change"
+    actions: dict[Literal["accept", "change", "ask", "retry"], bool] = {
+        "accept": accept, "change": category is not None, "ask": ask is not None, "retry": retry,
+    }  # fmt: skip
+    if sum(actions.values()) != 1:
+        raise BadInput("decide: give one of --accept, --category, --ask and --retry")
+    action = next(name for name, chosen in actions.items() if chosen)
     name = reviewer or login_name() or None
     answer = answer_of(action, category=category, question=ask, note=note, reviewer=name, clauses=clauses or ())
     _end_with(asyncio.run(submit_review(thread, answer, database=database)), as_json)

@@ -175,6 +175,7 @@ def review_reason(state: Any, context: Context) -> str:
     reasons = {
         "it was tried again for a reviewer's question": state.get("question"),
         "the model refused": outcome["outcome"] == "refusal",
+        "the models reached no verdict": outcome["outcome"] == "failure",
         "the verdict is a tie": unsure and outcome.get("tie"),
         "a model gave no reason": unsure and lacks_a_reason(state.get("calls", ())),
         "the verdict is uncertain": unsure and outcome.get("confidence") is not None,

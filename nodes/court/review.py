@@ -64,8 +64,10 @@ class ReviewAnswer(_AnswerPart):
 
 
 @lru_cache(maxsize=32)
-def review_answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
+def review_answer_form(policy: Policy, scheme: Scheme, *, has_verdict: bool = True) -> type[RootModel[Any]]:
     """Return the form of an answer: one, or a list with one in it, as the Agent Inbox sends it.
+
+    Without a verdict of the models there is nothing to accept, and a response without a question runs the case again.
 
     An edit names a category of the policy by its name or its number; where it names both and they differ, the one that
     the reviewer changed can't be known, so that is refused.
@@ -77,7 +79,9 @@ def review_answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
     decided = {"action": {"const": ACTION}, "args": {"type": "object", "properties": told}}
     request = {"title": "An edit", "type": "object", "properties": decided, "required": ["args"]}
     question = {"title": "The question of a response", **_TEXT}
-    shape = {"anyOf": [request, question, {"title": "Nothing, to accept", "type": "null"}]}
+    empty = {"title": "Nothing, to accept" if has_verdict else "Nothing, to run the case again", "type": "null"}
+    shape = {"anyOf": [request, question, empty]}
+    types = {"enum": ["accept", "edit", "response"] if has_verdict else ["edit", "response"], "type": "string"}
     category: Any = Annotated[one_of(names) | None, BeforeValidator(lambda named: named or None)]
     verdict: Any = {"category": (category, None), "label": (int | None, None), "note": (str, "")}
     verdict["clauses"] = (Annotated[tuple[str, ...], BeforeValidator(clause_list)], ())
@@ -87,11 +91,16 @@ def review_answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
     class Answer(ReviewAnswer):
         """A reviewer's answer, with the categories of the policy in force."""
 
+        type: Annotated[Literal["accept", "edit", "response"], WithJsonSchema(types)]
         args: Annotated[Any, WithJsonSchema(shape)] = None
 
         @model_validator(mode="after")
         def _args_fit(self) -> Answer:
-            if self.type == "response" and not (isinstance(self.args, str) and self.args.strip()):
+            if self.type == "accept" and not has_verdict:
+                raise ValueError("type: the models gave no verdict to accept; choose a category or run the case again")
+            if self.type == "response" and not self.args and not has_verdict:
+                self.args = ""
+            elif self.type == "response" and not (isinstance(self.args, str) and self.args.strip()):
                 raise ValueError("args: a response takes the question, as a text")
             self.clauses = named_clauses(policy, self.clauses)
             if self.type != "edit":
@@ -132,7 +141,8 @@ async def check_review_answer(state: Case, answer: Any) -> None:
         BadInput: it doesn't fit: the field, the value, and the allowed values.
     """
     try:
-        review_answer_form(await policy_of(state), context_of(state).scheme).model_validate(answer)
+        form = review_answer_form(await policy_of(state), context_of(state).scheme, has_verdict=_has_verdict(state))
+        form.model_validate(answer)
     except ValidationError as error:
         raise _bad_answer(error) from error
 
@@ -146,7 +156,7 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
     """
     context, given = context_of(state, runtime), warn_of_overruled_settings(state, runtime)
     policy = await policy_of(state, runtime)
-    form = review_answer_form(policy, context.scheme)
+    form = review_answer_form(policy, context.scheme, has_verdict=_has_verdict(state))
     try:
         read = interrupt([_describe_case(state, context, policy)], response_schema=form).root
     except ValidationError as error:
@@ -159,18 +169,26 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
     if answer.type == "response":
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}
     reason, note = _reason_for_review(state, context), answer.note
-    decision: JSON = {"action": answer.type, "reviewer": reviewer, "at": at, "note": note, "clauses": answer.clauses}
+    chosen = None if answer.edited is None else policy.categories(context.scheme)[answer.edited]
+    accepts = chosen is None or chosen.name == court.get("category")
+    action = "accept" if accepts else "edit"
+    decision: JSON = {"action": action, "reviewer": reviewer, "at": at, "note": note, "clauses": answer.clauses}
     done = Review(reason=reason, court=court, **decision).dump()
     runtime.stream_writer({"event": "review", **done})
     update = {"review": done, "question": None, "warnings": given}
-    if answer.edited is None:
+    if accepts:
         accepted = {**court, "uncertain": False} if court.get("uncertain") else court
         if answer.clauses and court.get("outcome") == "verdict":
             accepted = {**accepted, "clauses": list(answer.clauses)}
         return {**update, "outcome": accepted, **answer_message(state, accepted, "Accepted by a reviewer.")}
-    words = note or f"A reviewer decided this; the court had said: {court['explanation']}"
+    words = note or f"A reviewer chose {chosen.name}: {chosen.meaning}"
     how: JSON = {"reviewed": True, "track": state.get("track"), "clauses": answer.clauses}
     return {**update, **await deliver(answer.edited, context.scheme, words, state, runtime, **how)}
+
+
+def _has_verdict(state: Case) -> bool:
+    outcome: Any = state["outcome"] or {}
+    return bool(outcome.get("outcome") == "verdict")
 
 
 def _bad_answer(error: ValidationError) -> BadInput:
@@ -209,7 +227,12 @@ def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
     lines += [f"Clause {each.id} ({each.category}): {each.rule}" for each in policy.clauses]
     return {
         "action_request": {"action": ACTION, "args": {"category": outcome.get("category") or "", "note": ""}},
-        "config": {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": False},
+        "config": {
+            "allow_accept": _has_verdict(state),
+            "allow_edit": True,
+            "allow_respond": True,
+            "allow_ignore": False,
+        },
         "description": "\n\n".join(map(escape_markdown, lines)),  # which the front ends show as Markdown
     }
 

@@ -22,10 +22,10 @@ from tribunal.explanations.case_drawing import mark_cues
 from tribunal.explanations.deciders import find_models_outcome
 from tribunal.explanations.quotations import cut_segments
 from tribunal.nodes.forms import clause_list
-from tribunal.prompts.policy import Policy, translate_policy
+from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Cue, Frozen, Scheme
 from tribunal.service.desk.pages import parse_days
-from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit
+from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit, name_post
 from tribunal.service.replica import case_queries
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.case_queries import PAGE, VERDICT_FILTERS, QueueFilter, model_category
@@ -106,7 +106,7 @@ async def go_to_next_case(visit: DeskVisit, wanted: QueueFilter, **done: object)
         visit: whose.
         wanted: which cases they work through.
         done: what was done before, as parameters of the address: `said` is what, as `messages.html.jinja` has it;
-            `about` the case; `category_now` what it was changed to; `others` how many were decided with it, and
+            `about` the post's name; `category_now` what it was changed to; `others` how many were decided with it, and
             `left_out` which were not; `undo` which can be undone `until` then.
     """
     reviews, lease = visit.replica.reviews, visit.replica.options.desk_lease
@@ -215,27 +215,20 @@ _SOON = 1.0  # seconds in which a decision is usually carried out
 
 
 class CategoryChoice(Frozen):
-    """A category that one may choose, with its reasons: each as it reads here, and in the author's language."""
+    """A category that a person may choose, with its reasons in the policy's language; letters translate them."""
 
     name: str
     meaning: str = ""
-    reasons: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
-def list_choices(
-    names: Sequence[str], policy: Policy | None, scheme: Scheme, language: str | None
-) -> list[CategoryChoice]:
+def list_choices(names: Sequence[str], policy: Policy | None, scheme: Scheme) -> list[CategoryChoice]:
     """Return the categories of these names; without a policy, or where it lacks one, the name alone."""
     if policy is None:
         return [CategoryChoice(name=name) for name in names]
-    translated = translate_policy(policy, language)
     known = {
-        own.name: CategoryChoice(
-            name=own.name,
-            meaning=own.meaning,
-            reasons=tuple(zip(policy.reasons_for(own), translated.reasons_for(theirs), strict=True)),
-        )
-        for own, theirs in zip(policy.categories(scheme), translated.categories(scheme), strict=True)
+        each.name: CategoryChoice(name=each.name, meaning=each.meaning, reasons=policy.reasons_for(each))
+        for each in policy.categories(scheme)
     }
     return [known.get(name, CategoryChoice(name=name)) for name in names or known]
 
@@ -243,7 +236,9 @@ def list_choices(
 def read_decision(visit: DeskVisit, action: str) -> JSON:
     """Return what the form decides, as `Reviews.decide` takes it; raise Problem if something is missing."""
     note, question, category = (visit.text(name) for name in ("note", "question", "category"))
-    note = note or (visit.text("canned") if action == "change" else "")
+    note = note or visit.text("canned")
+    if action == "retry":
+        return {"action": action}
     if action == "ask":
         if not question:
             raise Problem("bad_input", "question: is empty; write a question for the model")
@@ -266,23 +261,25 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     undo_seconds = replica.options.desk_undo
     before = await replica.case_store.case(case_id)
     answers = visit.form.get("answers") or None
-    others = _read_others(visit, case_id) if action != "ask" else {}
+    again = action in ("ask", "retry")
+    others = {} if again else _read_others(visit, case_id)
     together = [case_id, *others] if others else []
-    blind = action != "ask" and await decides_blind(visit, case_id)
+    blind = not again and await decides_blind(visit, case_id)
     opened = await _decide_one(visit, before, decision, answers, together, blind=blind)
     left_out = await _decide_others(visit, before, decision, others, together)
+    about = name_post(before)
     decided = [each for each in together if each not in left_out] or [case_id]
-    if action == "ask" and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
+    if again and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
         await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
-    elif action != "ask" and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
+    elif not again and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
     if decision.get("category") == model_category(before):
         action = "accept"
-    done: JSON = {"said": action, "about": case_id, "category_now": decision.get("category", "")}
+    done: JSON = {"said": action, "about": about, "category_now": decision.get("category", "")}
     if blind:
         done |= {"said": "blind", "court": model_category(before) or ""}
     if others:
-        done |= {"others": len(decided) - 1, "left_out": ",".join(left_out[:_MOST_NAMED])}
+        done |= {"others": len(decided) - 1, "left_out": "\n".join(list(left_out.values())[:_MOST_NAMED])}
     if undo_seconds:
         done |= {"undo": ",".join(decided), "until": round(database_now() + undo_seconds)}
     wanted, most = filters_from_query(visit), replica.options.desk_break
@@ -314,7 +311,8 @@ async def decides_blind(visit: DeskVisit, case_id: str) -> bool:
         select(audit.c.details).where(audit.c.subject == case_id, audit.c.kind == "case.undone")
     )
     names = names_of_person(visit.person)
-    return not any((audit_log.readable(dict(row))["details"] or {}).get("reviewer") in names for row in rows)
+    undone = [audit_log.readable(dict(row))["details"] or {} for row in rows]
+    return not any(each.get("reviewer") in names and each.get("action") != "escalate" for each in undone)
 
 
 async def _decide_one(
@@ -335,23 +333,46 @@ async def _decide_one(
 
 async def _decide_others(
     visit: DeskVisit, first: JSON, decision: JSON, others: Mapping[str, str], together: Sequence[str]
-) -> list[str]:
-    """Decide the cases that were ticked beside the first one in the same way; return which could not be.
+) -> dict[str, str]:
+    """Decide the cases that were ticked beside the first one in the same way.
 
-    Such a case is somebody else's, was tried again meanwhile, or has no such category; or the model verdict that is
-    accepted is another one there.
+    Returns:
+        those that could not be, by id: each with its reason, a name of `LEFT_OUT`, and the platform's id of its post.
     """
-    replica, left_out = visit.replica, []
+    cases, left_out = visit.replica.case_store, dict[str, str]()
     for case_id, question in others.items():
         try:
-            row = await replica.case_store.case(case_id)
-            if decision["action"] == "accept" and model_category(row) != model_category(first):
-                raise Problem("conflict", f"case: {case_id}: the model's verdict is another one")
-            blind = await decides_blind(visit, case_id)
-            await _decide_one(visit, row, decision, question or None, together, blind=blind)
-        except (Problem, BadInput):
-            left_out.append(case_id)
+            row = await cases.case(case_id)
+        except Problem:  # there is none
+            left_out[case_id] = f"changed:{case_id}"
+            continue
+        try:
+            why = _find_obstacle(visit, row, first, decision, question)
+            if not why:
+                blind = await decides_blind(visit, case_id)
+                await _decide_one(visit, row, decision, question or None, together, blind=blind)
+        except BadInput:
+            why = "category"
+        except Problem:  # it has changed since it was read
+            why = _find_obstacle(visit, await cases.case(case_id), first, decision, question) or "changed"
+        if why:
+            left_out[case_id] = f"{why}:{name_post(row)}"
     return left_out
+
+
+def _find_obstacle(visit: DeskVisit, row: JSON, first: JSON, decision: JSON, question: str) -> str:
+    """Return why a case can't be decided as the first one is, as `LEFT_OUT` names it; empty if it can."""
+    if row["question"] is None or row["status"] != "done":
+        return "decided"
+    if visit.claim_of(row) == (True, False):
+        return "claimed"
+    if row["escalated"] is not None and not visit.leads:
+        return "escalated"
+    if question and question != row["question"]["id"]:
+        return "changed"
+    if decision["action"] == "accept" and model_category(row) != model_category(first):
+        return "no_verdict" if model_category(row) is None else "unlike"
+    return ""
 
 
 @router.post("/undo")
@@ -360,7 +381,8 @@ async def undo_decisions(visit: ReviewerVisit) -> Response:
     wanted, reviews, lease = filters_from_query(visit), visit.replica.reviews, visit.replica.options.desk_lease
     case_ids = visit.text("cases").split(",")
     for case_id in case_ids:
-        await reviews.undo(case_id, visit.person, lease, visit.who)
+        await reviews.undo(case_id, visit.person, lease, visit.who, escalated_within=visit.replica.options.desk_undo)
     if len(case_ids) == 1:
-        return visit.go(f"/cases/{case_ids[0]}{query_string(wanted, said='undo', about=case_ids[0])}")
+        about = name_post(await visit.replica.case_store.case(case_ids[0]))
+        return visit.go(f"/cases/{case_ids[0]}{query_string(wanted, said='undo', about=about)}")
     return visit.go(f"/queue{query_string(wanted, said='undo_all', about=len(case_ids))}")

@@ -10,9 +10,10 @@ from fastapi.responses import Response
 
 from tribunal.core.calls import DEMO_NOTICE, REHEARSED
 from tribunal.core.text import one_line, wellformed
-from tribunal.core.times import format_date
+from tribunal.core.times import database_now, format_date
 from tribunal.docket import waiting_cases as notes
 from tribunal.docket.decision_effects import count_earlier_decisions
+from tribunal.docket.holds import retry_case
 from tribunal.docket.record_rows import text_of
 from tribunal.docket.waiting_cases import undo_seconds_left
 from tribunal.errors import BadInput, Problem
@@ -32,7 +33,7 @@ from tribunal.service.desk.case_lists import (
     submit_decision,
 )
 from tribunal.service.desk.pages import HEADERS
-from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
+from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit, name_post
 from tribunal.service.replica.near_copies import NearCopy
 from tribunal.store import audit as audit_log
 
@@ -53,7 +54,7 @@ _ACTIONS = {
     "case.claimed": "claimed it",
     "case.given_back": "gave it back",
     "case.answered": "decided",
-    "case.undone": "undid the decision",
+    "case.undone": "took that back",
     "case.released": "took it from its process",
     "case.escalated": "escalated it",
     "case.skipped": "skipped it",
@@ -92,24 +93,29 @@ async def show_case(case_id: CaseId, visit: AnyVisit) -> Response:
 @router.post("/cases/{case_id}")
 async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     """Do what the button says. If that can't be done the page says why, and has what was typed."""
-    await find_visible_case(visit, case_id)
+    row = await find_visible_case(visit, case_id)
     action, wanted = visit.form.get("action", ""), filters_from_query(visit)
     replica, person, who = visit.replica, visit.person, visit.who
     try:
         visit.check_lengths()
         match action:
-            case "accept" | "change" | "ask":
+            case "retry" if visit.leads and row["question"] is None:
+                await retry_case(replica.store, case_id, who, replica.outages.deadline())
+                (replica.queued if row["batch_id"] is None else replica.feeder.wake).set()
+            case "accept" | "change" | "ask" | "retry":
                 return await submit_decision(visit, case_id, action)
             case "claim":
                 await replica.reviews.claim(case_id, person, replica.options.desk_lease, who, leads=visit.leads)
             case "release":
-                await replica.reviews.release(case_id, person, who)
+                await replica.reviews.release(case_id, person, who, lead=visit.leads)
             case "skip":
                 await replica.reviews.skip(case_id, person, who)
             case "escalate":
                 if not visit.text("note"):
                     raise Problem("bad_input", "not escalated yet: write a note that tells the leads why")
-                await replica.reviews.escalate(case_id, person, visit.text("note"), who)
+                await replica.reviews.escalate(
+                    case_id, person, visit.text("note"), who, undo_seconds=replica.options.desk_undo
+                )
             case "note":
                 await notes.write_note(replica.store, case_id, person, visit.text("note"), who)
             case _:
@@ -118,14 +124,17 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
         result = FormResult.from_error(error, visit.form, f"case: {case_id}: ")
         return await _render_case(visit, case_id, result)
     if action in ("skip", "escalate"):
-        return await go_to_next_case(visit, wanted, said=action, about=case_id)
+        done: JSON = {"said": action, "about": name_post(row)}
+        if action == "escalate" and (undo_seconds := replica.options.desk_undo):
+            done |= {"undo": case_id, "until": round(database_now() + undo_seconds)}
+        return await go_to_next_case(visit, wanted, **done)
     typed = {name: visit.form.get(name, "") for name in _FIELDS}
     if action == "note":
         typed["note"] = ""
     if any(each.strip() for each in typed.values()):  # nothing of it may be lost by going there anew
         result = FormResult(said="Done. What you typed is still below.", typed=typed)
         return await _render_case(visit, case_id, result)
-    return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=case_id)}")
+    return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=name_post(row))}")
 
 
 @router.get("/cases/{case_id}/image")
@@ -202,7 +211,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
             image_absent="The image isn't stored here.",
             erased=format_date(row["erased"]) if row["erased"] else None,
-            decided_at=None if status.open else format_date(row["finished"]),
+            decided_at=None if status.open else format_date(row["finished"]), answered_by=status.decided_by,
         )  # fmt: skip
     near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
     picked, copies = visit.picked_cases(), list[NearCopy]()
@@ -211,13 +220,14 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
     sha = row["author_sha"]
     history = await count_earlier_decisions(store, sha, besides=case_id) if sha else None
     names = _find_category_names(row["question"] and row["question"]["form"])
-    categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
+    categories = list_choices(names, policy, record.scheme if record else "fine")
     return visit.page(
         "case.html.jinja", result=result, title=_page_title(row, view, blurs=visit.blurs_texts),
         again=bool(result.typed), query=query_string(filters_from_query(visit)), row=row, case_status=status,
         rule=rule, view=view, blind=blind,
         post_drawn=view and draw_fragment(view, part="post"),
         trial_drawn=view and not blind and draw_fragment(view, part="trial"),
+        has_verdict=verdict.get("outcome") == "verdict",
         undo_seconds=undo_seconds_left(row, visit.person), copies=copies, picked=picked,
         clauses=policy.clauses if policy else (), cited=() if blind else verdict.get("clauses") or (),
         nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,

@@ -61,6 +61,28 @@ def desk_role(caller: Caller) -> Role | None:
     return next((role for role, scope in _SCOPES.items() if caller.may(scope)), None)
 
 
+# Why a case was not decided together with another one.
+LEFT_OUT = {
+    "decided": "it was decided already",
+    "claimed": "somebody else has claimed it",
+    "escalated": "it waits for a lead",
+    "changed": "it ran again or changed meanwhile",
+    "unlike": "the model's verdict on it is another one",
+    "no_verdict": "the model gave no verdict on it to accept",
+    "category": "its policy has no such category or clause",
+}
+
+
+def name_post(row: Mapping[str, Any]) -> str:
+    """Return what the platform calls the post of a case; the case's id where it gave none."""
+    return str(row["post_id"] or row["id"])
+
+
+def _word_or(name: str, otherwise: str) -> str:
+    """Return a name that an address gives if it is one word, so that nobody's sentence stands in a message."""
+    return name if re.fullmatch(r"\S+", name) else otherwise
+
+
 class SignInRequired(Exception):
     """Nobody is signed in, or not any more. `typed` is what they had typed into a form."""
 
@@ -174,9 +196,13 @@ class DeskVisit:
         return [each for each in self.parameter("also", 4000).split(",") if re.fullmatch(r"[\w-]+", each)]
 
     def case_before(self) -> str:
-        """Return the id of the case that something was done with on the page before, as the address names it."""
-        about = self.parameter("about")
-        return about if re.fullmatch(r"[\w-]+", about) else "the case"
+        """Return the name of the post that something was done with on the page before, as the address has it."""
+        return _word_or(self.parameter("about"), "the case")
+
+    def cases_left_out(self) -> list[tuple[str, str]]:
+        """Return which posts were not decided with the one before, as the address names them, and why."""
+        lines = (line.partition(":") for line in self.parameter("left_out", 2000).splitlines())
+        return [(_word_or(name, "a case"), LEFT_OUT[code]) for code, _, name in lines if code in LEFT_OUT]
 
     def page(self, template: str, status: int = 200, result: FormResult | None = None, **context: Any) -> HTMLResponse:
         """Return a page with the navigation, as `render_page` does; `here` is the path of its tab."""

@@ -257,7 +257,7 @@ async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> Asyn
 
 @router.post("/v1/cases/{case_id}/retry", status_code=202, responses=api.responses("not_found", "conflict", "spent"))
 async def retry_case(case_id: api.CaseId, replica: CurrentReplica, who: Retrier) -> CaseResource:
-    """Try a case anew that failed or was cancelled: for the key that asked for it, and for leads.
+    """Try a case without a verdict, or that was cancelled, again: for the key that asked for it, and for leads.
 
     A row of a batch waits in its batch again. The new outcome comes with a message to the webhooks, as the first did.
     """

@@ -21,11 +21,11 @@ _CONFLICTS = api.responses("not_found", "conflict")
 
 
 class ReviewDecision(api.RequestBody):
-    """What a person says of a case: `accept` the court's outcome, `change` it, or `ask` for one more trial."""
+    """What a person says of a case: `accept` the court's outcome, `change` it, `ask`, or `retry` without a verdict."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"action": "accept"}]})
 
-    action: Literal["accept", "change", "ask"] = Field(examples=["change"])
+    action: Literal["accept", "change", "ask", "retry"] = Field(examples=["change"])
     """what to do"""
     category: str | None = api.CHANGED_CATEGORY
     question: str | None = Field(None, max_length=10_000)
@@ -52,8 +52,8 @@ async def claim_case(
 async def release_case(
     case_id: api.CaseId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
 ) -> CaseResource:
-    """Give a claim back: somebody else may take the case."""
-    row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor)
+    """Give a claim back: somebody else may take the case. A lead gives back anybody's."""
+    row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor, lead=who.may("lead"))
     return CaseResource.from_row(row, blind=hides_verdict(replica, row, who))
 
 
@@ -86,7 +86,7 @@ async def decide_case(
     decision = body.model_dump(include={"action", "category", "question", "note", "clauses"})
     by = reviewer_name(who, body.reviewer)
     opened = await replica.reviews.decide(case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead"))
-    if body.action == "ask" and decides_blind(replica, who):
+    if body.action in ("ask", "retry") and decides_blind(replica, who):
         row = await replica.case_store.case(case_id)
         if not asked_for(row, who):
             response.status_code = 202  # the new verdict is shown as the first was

@@ -85,6 +85,18 @@ def test_a_kept_case_and_a_thread_of_the_docket(tmp_path: Path) -> None:
     assert "| kim |" in ran("explain", thread).stdout
 
 
+def test_a_record_in_a_file_is_shown_with_the_words_of_its_kept_case(tmp_path: Path) -> None:
+    file = tmp_path / "rec.json"
+    file.write_text(ran("judge", POST, "--graph", "arcade", "--keep", "--json").stdout, "utf-8")
+    held = json.loads(ran("explain", str(file), "--format", "json").stdout)
+    assert "".join(each["text"] for each in held["post"]["segments"]) == POST
+    letter = json.loads(ran("explain", str(file), "--for", "poster", "--format", "json").stdout)
+    assert letter["post"] == POST
+    ran("cases", "erase", held["case"], "--yes")
+    erased = json.loads(ran("explain", str(file), "--format", "json").stdout)
+    assert (erased["post"]["segments"], bool(erased["erased"])) == ([], True)
+
+
 def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> None:
     from tribunal.prompts.policy import load_policy
 

@@ -135,6 +135,26 @@ async def test_which_cases_a_person_sees(script: Any, settings: dict[str, Any], 
         assert await docket.entries(decided=True) == []
 
 
+@pytest.mark.parametrize("reply", [Reply(refusal="no"), Reply("no JSON at all")])
+async def test_without_a_verdict_a_person_decides_by_category(reply: Reply) -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=reply)) as server:
+        record = await decide(server, graph="tribunal", review=True)
+        assert record.outcome == "pending"
+        with pytest.raises(BadInput, match="verdict"):
+            await submit_review(str(record.thread), {"type": "accept"})
+        done = await submit_review(str(record.thread), edit("Sexist"))
+    assert (done.outcome, done.category) == ("verdict", "Sexist")
+    assert "Sexist" in done.explanation
+
+
+async def test_choosing_the_models_category_keeps_its_explanation() -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        record = await waiting(server)
+        done = await submit_review(str(record.thread), edit("Religious", "my note"))
+    assert done.review is not None
+    assert (done.review.action, done.review.note, done.explanation) == ("accept", "my note", "judge-words")
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

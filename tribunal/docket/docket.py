@@ -19,6 +19,7 @@ from sqlalchemy import and_, or_, select
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.checkpoints import TakenOver
 from tribunal.docket.decision_effects import Sampling, load_sampling
+from tribunal.docket.docket_entries import DocketEntry, decided_line, entry_of_row, holder_line
 from tribunal.docket.graph_run import unkept_warning
 from tribunal.docket.leases import (
     LEASE,
@@ -33,12 +34,8 @@ from tribunal.docket.record_rows import store_here
 from tribunal.docket.trials import TrialResult, Trials, trusted_graph
 from tribunal.docket.waiting_cases import (
     SOMEBODY,
-    DocketEntry,
     WaitingCases,
     check_waits,
-    decided_line,
-    entry_of_row,
-    holder_line,
     undoable_line,
 )
 from tribunal.errors import BadInput, Problem

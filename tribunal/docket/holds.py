@@ -189,8 +189,8 @@ def _why_not(row: JSON) -> str | None:
     """Return why a case may not be tried anew, or None if it may."""
     if row["status"] in ("queued", "running", "waiting"):
         return "is under way already; look again when it has ended"
-    if row["status"] == "done" and row["outcome"] != "failure":
-        return f"ended in a {row['outcome']}, and only what failed or was cancelled is tried again"
+    if row["status"] == "done" and row["outcome"] not in ("failure", "refusal"):
+        return f"ended in a {row['outcome']}; only a case without a verdict is tried again"
     if row["erased"] is not None:
         return "its words were erased, so nobody can try it again"
     if not row["keep"] or row["post"] is None:

@@ -174,16 +174,21 @@ class Outbox:
         in_force = await self._store.fetch_rows(select(webhooks).where(webhooks.c.disabled.is_(None)))
         return any(event in events_of_webhook(row) for row in in_force)
 
-    async def announce(self, connection: AsyncConnection, event: EventType, told: CaseMessage) -> None:
+    async def announce(
+        self, connection: AsyncConnection, event: EventType, told: CaseMessage, *, after: float = 0.0
+    ) -> None:
         """Write down a message for every endpoint that asked for this type, in the transaction in which a case ends.
 
-        Its record only goes where the endpoint was added so. Call `send` once the transaction is done.
+        Its record only goes where the endpoint was added so. It is sent `after` so many seconds. Call `send` once the
+        transaction is done.
         """
         group = Group(connection)
-        await self.announce_in(group, event, told)
+        await self.announce_in(group, event, told, after=after)
         await group.end()
 
-    async def announce_in(self, group: Group, event: EventType, told: CaseMessage, *, alone: bool = False) -> None:
+    async def announce_in(
+        self, group: Group, event: EventType, told: CaseMessage, *, alone: bool = False, after: float = 0.0
+    ) -> None:
         """Write down the messages of a case, which is known to be in no batch if `alone`. As `announce`."""
         in_force = await group.rows_once(_IN_FORCE)
         wanted = [(row, each) for row in in_force if (each := _event_for(row, event, told)) is not None]
@@ -197,7 +202,8 @@ class Outbox:
             told = told.without_words()
         now = database_now()
         common = {
-            "case_id": told.id, "created": now, "status": "waiting", "due": now, "attempts": 0, "attempts_before": 0,
+            "case_id": told.id, "created": now, "status": "waiting", "due": now + after,
+            "attempts": 0, "attempts_before": 0,
         }  # fmt: skip
         absent = {name for name in _OF_SOME if getattr(told, name) is None}
         with_record = told.model_dump(mode="json", exclude=absent)

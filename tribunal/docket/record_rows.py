@@ -194,7 +194,7 @@ def answer_entry(case_id: str, reviewer: str, answer: JSON, noted: JSON | None =
     kind, args = answer.get("type"), answer.get("args")
     chosen: JSON = (args or {}).get("args") or {} if kind == "edit" else {"note": answer.get("note")}
     category = chosen.get("category") or chosen.get("label")
-    action = {"edit": "change", "response": "ask"}.get(str(kind), "accept")
+    action = {"edit": "change", "response": "ask" if args else "retry"}.get(str(kind), "accept")
     details: JSON = {"reviewer": reviewer, "action": action, "category": None if category is None else str(category)}
     words = {"question": args if kind == "response" else None, "note": chosen.get("note")}
     details |= {f"{name}_sha": sha(said) for name, said in words.items() if said}

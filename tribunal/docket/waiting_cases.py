@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, delete, or_, select, true, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.core.times import database_datetime, database_now, format_time_left, new_id
 from tribunal.docket.holds import NOT_HELD
-from tribunal.docket.leases import seconds_left
 from tribunal.docket.outbox import Outbox, escalation_message
 from tribunal.docket.record_rows import answer_entry
 from tribunal.docket.reservations import (
@@ -27,12 +26,11 @@ from tribunal.docket.reservations import (
     settle,
 )
 from tribunal.errors import BadInput, Problem
-from tribunal.explanations.deciders import find_models_outcome
 from tribunal.models.budget import Spending
-from tribunal.schema import JSON, Frozen, Record
+from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store, first_row
-from tribunal.store.tables import cases, notes
+from tribunal.store.tables import cases, deliveries, notes
 
 # Nobody can claim a case for longer than a day; a minute more is for clocks that don't agree. A claim that is dated
 # further ahead was made by a clock that ran ahead, and counts for nothing.
@@ -43,7 +41,7 @@ _NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
 
 
 def answer_of(
-    action: Literal["accept", "change", "ask"],
+    action: Literal["accept", "change", "ask", "retry"],
     *,
     category: str | None = None,
     question: str | None = None,
@@ -54,7 +52,8 @@ def answer_of(
     """Return a person's answer, in the shape of the Agent Inbox.
 
     Args:
-        action: `accept` the court's outcome, `change` it to a category, or `ask` a question, which sends the case back.
+        action: `accept` the court's outcome, `change` it to a category, `ask` a question, which sends the case back,
+            or `retry` a case without a verdict.
         category: of a change: a category of the policy, by its name or its number.
         question: of an ask.
         note: why; it becomes the explanation of a changed verdict.
@@ -71,13 +70,13 @@ def answer_of(
             raise BadInput(f"{name}: {value[:80]!r}: doesn't belong to {action}; leave it out")
     if wanted is not None and not (given[wanted] or "").strip():
         raise BadInput(f"{wanted}: {given[wanted]!r}: {action} wants one; give it")
-    if clauses and action == "ask":
+    if clauses and action in ("ask", "retry"):
         raise BadInput(f"clauses: {', '.join(clauses)[:80]!r}: belong to a decision; leave them out of a question")
     by: JSON = {} if reviewer is None else {"reviewer": reviewer}
     by |= {"clauses": list(clauses)} if clauses else {}
     if action == "accept":
         return {"type": "accept", "args": None, "note": note, **by}
-    if action == "ask":
+    if action in ("ask", "retry"):
         return {"type": "response", "args": question, **by}
     named = str(category)
     chosen: JSON = {"label": int(named)} if named.isdecimal() else {"category": named}
@@ -111,13 +110,20 @@ class WaitingCases:
         entry = LogEntry(kind="case.claimed", subject=case_id, details=details)
         return await self._change(case_id, reviewer, values, by, entry, leads=leads)
 
-    async def escalate(self, case_id: str, reviewer: str, reason: str, by: Who = OPERATOR) -> JSON:
-        """Leave a case to the leads: from here on only they decide it, and nobody has claimed it."""
+    async def escalate(
+        self, case_id: str, reviewer: str, reason: str, by: Who = OPERATOR, *, undo_seconds: float = 0.0
+    ) -> JSON:
+        """Leave a case to the leads: from here on only they decide it, and nobody has claimed it.
+
+        No webhook is told for `undo_seconds`, in which it can be undone.
+        """
         if not reason.strip():
             raise Problem("bad_input", "reason: is empty; say to the leads why you leave it to them")
         note = new_note_row(case_id, reviewer, "escalated", reason.strip())
         values = {**_NO_CLAIM, "escalated": note["at"]}
-        changed = await self._change(case_id, reviewer, values, by, note_entry(note), leads=False, note=note)
+        changed = await self._change(
+            case_id, reviewer, values, by, note_entry(note), leads=False, note=note, tell_after=undo_seconds
+        )
         self._outbox.send()
         return changed
 
@@ -126,10 +132,10 @@ class WaitingCases:
         note = new_note_row(case_id, reviewer, "skipped", "")
         return await self._change(case_id, reviewer, _NO_CLAIM, by, note_entry(note), note=note)
 
-    async def release(self, case_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
-        """Give a claim back."""
+    async def release(self, case_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False) -> JSON:
+        """Give a claim back; a lead may do so for whoever is away."""
         entry = LogEntry(kind="case.given_back", subject=case_id, details={"reviewer": reviewer})
-        return await self._change(case_id, reviewer, _NO_CLAIM, by, entry)
+        return await self._change(case_id, reviewer, _NO_CLAIM, by, entry, of_anybody=lead)
 
     async def take_answer(
         self, row: JSON, reviewer: str, answer: JSON, by: Who, owner: str | None, *, leads: bool = True,
@@ -158,17 +164,25 @@ class WaitingCases:
         entry, same = answer_entry(row["id"], reviewer, answer, noted), cases.c.attempt == row["attempt"]
         return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads, attempt=row["attempt"] + 1)
 
-    async def undo(self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:
+    async def undo(
+        self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR, *, escalated_within: float = 0.0
+    ) -> JSON:
         """Take back what this person has just said of a case, which waits again, and is theirs for so many seconds.
 
-        The audit log keeps both. A `Problem` is raised, too, if it is too late, or somebody else has said it.
+        So is an escalation of the last `escalated_within` seconds; its reason stays as a note. The audit log keeps
+        both. A `Problem` is raised, too, if it is too late, or somebody else has said it.
         """
         async with self._store.transaction() as connection:
             row = await first_row(connection, select(cases).where(cases.c.id == case_id).with_for_update())
             if row is None:
                 raise Problem("not_found", "case: there is none")
-            values = {"status": "done", "answer": None, **NOT_HELD, **NO_RESERVATION}
-            values |= {"claimed_by": reviewer, "claimed_until": database_now() + seconds}
+            mine = {"claimed_by": reviewer, "claimed_until": database_now() + seconds}
+            if await self._take_escalation_back(connection, row, reviewer, escalated_within):
+                details = {"reviewer": reviewer, "action": "escalate"}
+                await append(connection, by, LogEntry(kind="case.undone", subject=case_id, details=details))
+                back = update(cases).where(cases.c.id == case_id).values(escalated=None, **mine).returning(cases)
+                return await first_row(connection, back) or row
+            values = {"status": "done", "answer": None, **NOT_HELD, **NO_RESERVATION, **mine}
             same = cases.c.id == case_id, cases.c.status == "queued", cases.c.attempt == row["attempt"]
             undoing = update(cases).where(*same).values(**values).returning(cases)
             undone = await first_row(connection, undoing) if undo_seconds_left(row, reviewer) > 0 else None
@@ -179,15 +193,34 @@ class WaitingCases:
                 await settle(self._store, connection, row["key_id"], reservation, Spending())
         return undone
 
+    async def _take_escalation_back(self, connection: AsyncConnection, row: JSON, reviewer: str, within: float) -> bool:
+        """Turn the reason of an escalation into a note and tell no webhook of it; return whether that could be done."""
+        escalated = row["escalated"]
+        waits = row["status"] == "done" and row["question"] is not None
+        if row["claimed_by"] not in (None, *names_of_person(reviewer)) and claim_seconds_left(row["claimed_until"]):
+            return False
+        if escalated is None or not waits or escalated + within <= database_now():
+            return False
+        own = notes.c.case_id == row["id"], notes.c.kind == "escalated", notes.c.at == escalated
+        own = (*own, notes.c.person.in_(names_of_person(reviewer)))
+        if not (await connection.execute(update(notes).where(*own).values(kind="note"))).rowcount:
+            return False
+        unsent = deliveries.c.case_id == row["id"], deliveries.c.event == "case.escalated", deliveries.c.attempts == 0
+        await connection.execute(delete(deliveries).where(*unsent))
+        return True
+
     async def _change(
         self, case_id: str, reviewer: str, values: JSON, by: Who, entry: LogEntry, *more: Any, leads: bool = True,
-        note: JSON | None = None, attempt: int | None = None,
+        note: JSON | None = None, attempt: int | None = None, of_anybody: bool = False, tell_after: float = 0.0,
     ) -> JSON:  # fmt: skip
-        """Change a case that waits and that nobody else has claimed; keep a note, and reserve for an attempt."""
+        """Change a case that waits and that nobody else has claimed; keep a note, and reserve for an attempt.
+
+        With `of_anybody` somebody else may have claimed it. Webhooks are told after `tell_after` seconds.
+        """
         if not leads:
             more = (*more, cases.c.escalated.is_(None))
         own = cases.c.claimed_by.in_(names_of_person(reviewer))
-        mine = or_(cases.c.claimed_by.is_(None), own, ~claim_holds(database_now()))
+        mine = true() if of_anybody else or_(cases.c.claimed_by.is_(None), own, ~claim_holds(database_now()))
         waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
         changing = update(cases).where(waits).values(**values).returning(cases)
         async with self._store.transaction() as connection:
@@ -200,7 +233,7 @@ class WaitingCases:
                     if note["kind"] == "escalated":
                         record, link = Record.model_validate(row["record"]), self._outbox.link(case_id)
                         told = escalation_message(case_id, row["graph"], record, link, note["words"], reviewer)
-                        await self._outbox.announce(connection, "case.escalated", told)
+                        await self._outbox.announce(connection, "case.escalated", told, after=tell_after)
                 await append(connection, by, entry)
                 return row
         check_waits(await self._store.fetch_row(select(cases).where(cases.c.id == case_id)), reviewer, leads=leads)
@@ -324,69 +357,3 @@ async def write_note(store: Store, case_id: str, person: str, words: str, by: Wh
 async def list_notes(store: Store, case_id: str) -> list[JSON]:
     """Return the notes of a case, the oldest first; of those that were erased, the words are empty."""
     return await store.fetch_rows(select(notes).where(notes.c.case_id == case_id).order_by(notes.c.at, notes.c.id))
-
-
-# As the docket lists them
-
-
-class DocketEntry(Frozen):
-    """A case as the docket lists it.
-
-    `opened` is in seconds of the epoch; `court` and `decided` are one line each; `holder` says who works on it. Status:
-    `running`: a process works on it; `cut_off`: that process ended in the middle; `erased`: its words were.
-    """
-
-    thread: str
-    graph: str
-    settings: JSON
-    opened: Annotated[float, Field(ge=0, le=1e11)]
-    status: Literal["running", "cut_off", "pending", "decided", "erased"]
-    post_id: str | None
-    reason: str | None
-    court: str | None
-    decided: str | None
-    holder: str | None
-
-
-def entry_of_row(row: JSON) -> DocketEntry:
-    """Return a case as the docket lists it, from its row and the last heartbeat of whoever has it (`seen`)."""
-    if not isinstance(row["post"], dict | None):
-        raise TypeError("the post is none")
-    status, holder, decided = "decided", None, None
-    if row["status"] in ("running", "queued"):
-        alive = row["status"] == "queued" or seconds_left(row["seen"]) > 0
-        status, holder = "running" if alive else "cut_off", holder_line(row)
-    elif row["status"] == "done" and row["question"] is not None:
-        status = "pending"
-        if row["claimed_by"] is not None and claim_seconds_left(row["claimed_until"]) > 0:
-            holder = f"claimed by {row['claimed_by']}"
-    elif row["status"] in ("done", "cancelled", "waiting"):
-        status = "erased" if row["erased"] is not None and row["words"] else "decided"
-        decided = decided_line(row)
-    else:
-        raise ValueError(f"{row['status']}: is no status")
-    court = find_models_outcome(row["record"])
-    said = str(court.get("category") or court["outcome"]) if court else None
-    if court.get("rehearsed"):
-        said = f"{said} (by the rehearsal's rules)"
-    same = {name: row[name] for name in ("graph", "settings", "post_id", "reason")}
-    fields = {"thread": row["id"], "opened": row["created"], "court": said, "decided": decided, "holder": holder}
-    return DocketEntry.model_validate({**same, **fields, "status": status})
-
-
-def holder_line(row: JSON) -> str:
-    """Return what a process does with a case."""
-    reviewer = ((row["answer"] or {}).get("answer") or {}).get("reviewer")
-    return "is being tried" if row["answer"] is None else f"is being decided by {reviewer or SOMEBODY}"
-
-
-def decided_line(row: JSON) -> str:
-    """Return what was decided, by whom and when."""
-    record: JSON = row["record"] or {}
-    review: JSON = record.get("review") or {}
-    line = str(record.get("cancelled") or "by the models alone")
-    if review.get("action"):
-        line = f"{review['action']} by {review.get('reviewer') or 'somebody'} at {review.get('at')}"
-    if row["erased"] is None or not row["words"]:
-        return line
-    return f"{line}; its words were erased at {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(row['erased']))}"

@@ -158,8 +158,8 @@ class _Draft:
                 "measures": measures_of(self.mapping, category),
                 "complain_until": add_months(self.today, self.mapping.redress.months if self.mapping else LEAST_MONTHS),
                 "notice": make_notice(
-                    record, frame, rule=rule, attacked=self._attacked(frame), has_image=self.has_image,
-                    mapping=self.mapping, today=self.today,
+                    record, frame, policy=self.policy, rule=rule, attacked=self._attacked(frame),
+                    has_image=self.has_image, mapping=self.mapping, today=self.today,
                 ),
             }  # fmt: skip
             noted += missing_from_mapping(self.mapping, category, frame)

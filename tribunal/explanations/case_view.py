@@ -203,6 +203,7 @@ class CaseStatus(Frozen):
 
     open: bool
     line: str = Field(description="such as: Needs review: the model was unsure")
+    decided_by: str = Field(default="", description="who has decided it, while that doesn't stand in its record yet")
     claim: str = Field(default="", description="who is reviewing it, and how long the claim still holds")
     escalated: str = Field(default="", description="since when it waits for a lead")
     appeals: tuple[str, ...] = ()
@@ -278,6 +279,9 @@ class Notice(Frozen):
     attacked: tuple[str, ...] = Field(description="the groups that the post attacks")
     has_image: bool = Field(description="whether the post's image is at hand")
     category: str = Field(description="the category's name in the language of the sentences")
+    models_category: str | None = Field(description="of the models' verdict, named so; None where they gave none")
+    by_person: bool = Field(description="whether a person decided last")
+    reason: str = Field(description="the policy's reason that this person chose, in the language of the sentences")
     exceptions: str = Field(description="the policy's exceptions")
     written_on: date
     redress: JSON = Field(description="`months` for a complaint, and the addresses `complaint` and `settlement`")

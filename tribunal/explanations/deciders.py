@@ -58,8 +58,41 @@ def find_models_outcome(record: JSON | None) -> JSON:
         record: its record as JSON; None where it has none yet.
     """
     review: JSON = (record or {}).get("review") or {}
-    outcome: JSON = review.get("court") or {}
+    appeals = (record or {}).get("appeals") or ({},)
+    outcome: JSON = review.get("court") or appeals[0].get("before") or {}
     return outcome
+
+
+class Finding(NamedTuple):
+    """What the models or a person found in turn; `kind` is models, review, appeal or reopened, `category` may be None.
+
+    `result` is accepted or changed of a review, and upheld, reversed or changed of an appeal.
+    """
+
+    kind: str
+    result: str
+    category: str | None
+    hateful: bool | None
+
+
+def list_findings(record: JSON) -> list[Finding]:
+    """Return what was found in a case, the models' finding first, then each person's.
+
+    Args:
+        record: its record as JSON.
+    """
+    appeals = record.get("appeals") or ()
+    outcomes = [*(each["before"] for each in appeals), record]  # as it was after the review, and after each appeal
+    review: JSON = record.get("review") or {}
+    court = find_models_outcome(record) or record
+    findings = [Finding("models", "", court.get("category"), court.get("hateful"))]
+    if review.get("action"):
+        after = outcomes[0]
+        result = "accepted" if after.get("category") == court.get("category") else "changed"
+        findings.append(Finding("review", result, after.get("category"), after.get("hateful")))
+    for each, after in zip(appeals, outcomes[1:], strict=True):
+        findings.append(Finding(each["kind"], each["result"], after.get("category"), after.get("hateful")))
+    return findings
 
 
 PriceOfCall = Callable[[Call], float | None]
@@ -116,8 +149,14 @@ def _money(calls: Sequence[Call], price: PriceOfCall | None) -> str:
     return f"{sum(each or 0.0 for each in prices):.6f}, by the price table"
 
 
-def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, ...]:
-    """Return who decided, the models first; `ended_at` is when the case ended, as text, where that is known."""
+def decision_steps(record: Record, ended_at: str | None, answered_by: str = "") -> tuple[DecisionStep, ...]:
+    """Return who decided, the models first.
+
+    Args:
+        record: the case's.
+        ended_at: when the case ended, as text, where that is known.
+        answered_by: who has decided a pending case, while their decision doesn't stand in its record yet.
+    """
     review, known = record.review, ended_at or _UNKNOWN_TIME
     if record.appeals or (review and review.action):  # the time of the end isn't that of the models' verdict
         known = _UNKNOWN_TIME
@@ -135,7 +174,7 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
         how += "; a person overruled it"
     steps.append(DecisionStep(by=_deciding_models(record), at=known, how=how))
     if review is not None:
-        steps.append(_review_step(record, review))
+        steps.append(_review_step(record, review, answered_by))
     for each in record.appeals:
         did = "decided the appeal" if each.kind == "appeal" else "reopened the case"
         cited = f", {line_of_case('clauses', each.clauses)}" if each.clauses else ""
@@ -144,13 +183,17 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
     return tuple(steps)
 
 
-def _review_step(record: Record, review: Review) -> DecisionStep:
+def _review_step(record: Record, review: Review, answered_by: str) -> DecisionStep:
     """Return what a reviewer did, or that a case needs review."""
+    if review.action is None and answered_by:
+        return DecisionStep(by=answered_by, at="–", how="has decided; the decision takes effect soon")
     if review.action is None:
         return DecisionStep(by="not decided yet", at="–", how=f"needs review: {read_reason(review.reason)}")
-    verdict = review.court.get("category") or review.court.get("outcome")
+    verdict = review.court.get("category")
     decided = record.appeals[0].before.get("category") if record.appeals else record.category
     changed = f"changed {verdict}, the model's verdict, to {decided}"
+    if verdict is None:
+        changed = f"decided {decided}; the models gave no verdict"
     how = "accepted the model's verdict" if review.action == "accept" else changed
     how += f", {line_of_case('clauses', review.clauses)}" if review.clauses else ""
     at = format_date(review.at) if review.at else _UNKNOWN_TIME
@@ -161,7 +204,7 @@ def _deciding_models(record: Record) -> str:
     """Return the models that decided, each with its seat."""
     if record.track == "dismissed":
         return "ended early: nothing found, so no judge decided"
-    if record.outcome in ("refusal", "failure") and record.fault and not record.review:
+    if model_verdict(record).get("outcome") in ("refusal", "failure") and record.fault:
         return f"{record.fault.get('model')} ({record.fault.get('seat')})"
     deciding = [call for call in record.calls if call.seat in _DECIDING_SEATS and call.error is None]
     if len(record.votes) <= 1:

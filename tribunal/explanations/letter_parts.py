@@ -14,10 +14,11 @@ from typing import NamedTuple
 from tribunal.core.language import is_in_language, language_name
 from tribunal.core.text import one_line
 from tribunal.explanations.case_view import Notice
+from tribunal.explanations.deciders import find_case_decider, list_findings
 from tribunal.explanations.notices import SCOPES, DecisionMapping, Redress, applied_clauses, automation_of
 from tribunal.nodes.explaining import RESTRICTING, Decision, Ground, PlainForm, fields_of
 from tribunal.nodes.rehearsal.lexicon import LEXICON
-from tribunal.prompts.policy import Policy
+from tribunal.prompts.policy import Policy, translate_policy
 from tribunal.schema import JSON, Record
 
 _DECISIONS = ("decision_visibility", "decision_monetary", "decision_provision", "decision_account")
@@ -68,10 +69,30 @@ def rule_in_language(policy: Policy | None, record: Record, tag: str) -> Applied
     return AppliedRule(name, ids, one_line(rule), one_line(" ".join(dict.fromkeys(exceptions))))
 
 
+def chosen_reason(policy: Policy | None, record: Record, tag: str) -> str:
+    """Return the policy's reason that whoever decided last chose, in a language; empty if it isn't one of them.
+
+    A person's own note isn't for the author.
+    """
+    notes = [each.note for each in record.appeals if each.result != "upheld"]
+    note = notes[-1] if notes else record.review.note if record.review else ""
+    if policy is None or not note.strip():
+        return ""
+    translated = translate_policy(policy, tag)
+    if translated is policy and policy.language.partition("-")[0] != tag.partition("-")[0]:
+        return ""
+    for category, theirs in zip(policy.categories(record.scheme), translated.categories(record.scheme), strict=True):
+        if category.name == record.category:
+            reasons = translated.reasons_for(theirs)
+            return dict(zip(policy.reasons_for(category), reasons, strict=True)).get(note.strip(), "")
+    return ""
+
+
 def make_notice(
     record: Record,
     tag: str,
     *,
+    policy: Policy | None,
     rule: AppliedRule,
     attacked: tuple[str, ...],
     has_image: bool,
@@ -83,15 +104,17 @@ def make_notice(
     Args:
         record: the case's, whose verdict is against the post.
         tag: the language of the sentences.
+        policy: the policy of the case; None where its text isn't at hand.
         rule: what the policy says, in that language.
         attacked: whom the post attacks, in that language.
         has_image: whether the post's image is at hand.
         mapping: what the operator does by category; None: it isn't said.
         today: the day on which the letter is written.
     """
-    category = record.category or ""
+    category, dumped = record.category or "", record.dump()
+    models = record.model_copy(update={"category": list_findings(dumped)[0].category, "clauses": ()})
     mapped: JSON = mapping.fields_for(category) if mapping else {}
-    fields = {"automated_decision": automation_of(record.dump()), **mapped}
+    fields = {"automated_decision": automation_of(dumped), **mapped}
     fields |= mapping.words_for(category, tag) if mapping else {}
     return Notice(
         language=tag,
@@ -101,6 +124,9 @@ def make_notice(
         attacked=attacked,
         has_image=has_image,
         category=rule.category,
+        models_category=rule_in_language(policy, models, tag).category or None,
+        by_person=find_case_decider(dumped).decided_by != "models",
+        reason=chosen_reason(policy, record, tag),
         exceptions=rule.exceptions,
         written_on=today,
         redress=(mapping.redress if mapping else Redress()).model_dump(exclude_none=True),

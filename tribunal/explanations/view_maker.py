@@ -69,6 +69,7 @@ def view_case(
     case: str | None = None,
     erased: str | None = None,
     status: CaseStatus | None = None,
+    answered_by: str = "",
     notes: Sequence[CaseNote] = (),
     activity: Sequence[ActivityEntry] = (),
 ) -> CaseView:
@@ -87,6 +88,7 @@ def view_case(
         case: the case's id; else the one that the record names.
         erased: when its words were erased, as text: what the record lacks is then said to have been there.
         status: where the case stands in its store.
+        answered_by: who has decided it, while that doesn't stand in the record yet; `status` says so, too.
         notes: what people wrote about it.
         activity: what the audit log has of it.
 
@@ -100,9 +102,14 @@ def view_case(
     ended_by = {"verdict": "Judge", "refusal": "Refusal", "failure": "Failure"}.get(outcome, "Outcome")
     has_image = bool(at_hand.get("image")) or image is not None or any(cue.box for cue in record.cues)
     decided: Tone = "hate" if record.label else "other"
-    reasons = [record.explanation]
+    answered_by = answered_by or (status.decided_by if status else "")
+    title, reasons = line_of_case("title", record), [record.explanation]
+    first = line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else "")
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
+        if answered_by:
+            title, first = f"DECIDED BY {answered_by}", f"The models {line_of_case('outcome', verdict)}"
+            reasons = reasons[:1]
     case = case or record.kept or record.thread
     notes_at_head = warnings_of_unfit_models(record.warnings)
     same = ("outcome", "rehearsed", "opinions", "precedents", "appeals", "votes")
@@ -110,9 +117,9 @@ def view_case(
         **{name: getattr(record, name) for name in same},
         case=case,
         erased=erased,
-        title=line_of_case("title", record),
+        title=title,
         tone=decided if record.outcome == "verdict" else "open",
-        first=line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else ""),
+        first=first,
         track=line_of_case("track", record),
         reasons=tuple(each for each in reasons if each),
         banners=(*[DEMO_NOTICE] * record.rehearsed, *notes_at_head),
@@ -147,7 +154,7 @@ def view_case(
             _view_earlier_trial(each.trial, f"New run, ordered {format_date(each.trial.at)}") if each.trial else None
             for each in record.appeals
         ),
-        decided=decision_steps(record, decided_at),
+        decided=decision_steps(record, decided_at, answered_by),
         cost=cost_of_case(record, price),
         warnings=tuple(_merge_causes([each for each in record.warnings if each not in notes_at_head])),
         notes=tuple(notes),

@@ -83,7 +83,7 @@ class Appeals(ClaimStore):
         """Open a decision again, and return the appeal's row and whether it is new.
 
         Raises:
-            Problem: there is no such case, it has no verdict, it isn't kept, its time is over, or an appeal is open.
+            Problem: there is no such case, it isn't decided or kept, its time is over, or an appeal is open.
         """
         appeal_id, now = new_id("appeal"), database_now()
         async with self._store.transaction() as connection:
@@ -159,7 +159,8 @@ class Appeals(ClaimStore):
         Raises:
             Problem: there is none, it is decided, somebody else has it, its new trial is under way, this person has
                 decided the case, or the budget of the case's key doesn't reach for a new trial.
-            BadInput: the category, the note or a clause doesn't fit the action, or the case's policy.
+            BadInput: the category, the note or a clause doesn't fit the action, or the case's policy; or a case without
+                a verdict is upheld.
         """
         if (category is not None) != (action == "change"):
             way_out = "give it" if action == "change" else "leave it out"
@@ -182,6 +183,8 @@ class Appeals(ClaimStore):
                 return appeal
             self._check_may_decide(case, appeal, reviewer)
             _check_is_another(case, after)
+            if action == "uphold" and case["outcome"] != "verdict":
+                raise BadInput("action: uphold: the case has no verdict to keep; choose a category or order a new run")
             if action == "retry" and await self._had_trial(connection, appeal):
                 if appeal["note"] == note:  # ordered once more: the answer was lost on the way
                     return appeal
@@ -224,7 +227,7 @@ class Appeals(ClaimStore):
         dumped = decided.dump()
         changes: JSON = {"record": dumped, "uncertain": False, **policy_columns(decided)}
         if after is not None:
-            changes |= {**outcome, "confidence": None, "reviewer": reviewer}
+            changes |= {**outcome, "outcome": decided.outcome, "confidence": None, "reviewer": reviewer}
         await connection.execute(update(cases).where(cases.c.id == case["id"]).values(**changes))
         await insert_decision(
             connection, case["id"], appeal["kind"], reviewer, result, before, outcome, at=now, appeal_id=appeal["id"]
@@ -301,8 +304,6 @@ def _check_appealable(case: JSON) -> None:
         why = "its words were erased, so nobody could look at it again"
     elif not case["keep"] or not case["record"] or not case["post"]:
         why = "its words weren't kept; send the post again"
-    elif case["outcome"] != "verdict":
-        why = f"ended in a {case['outcome']}, so there is no decision; send the post again"
     if why is not None:
         raise Problem("conflict", f"case: {case['id']}: {why}")
 

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import exists, func, or_, select, true, tuple_
 
 from tribunal.docket.record_rows import text_of
-from tribunal.explanations.deciders import find_case_decider
+from tribunal.explanations.deciders import find_case_decider, find_models_outcome
 from tribunal.process.files import read_regular, write_atomically, write_whole
 from tribunal.prompts.policy import Policy, parse_policy
 from tribunal.retrievers.precedents.building import forget_cases, list_case_ids
@@ -237,7 +237,7 @@ def case_row(row: JSON) -> JSON:
     """Return a case as a row: what was decided, by the court and by people, and how; and its post and record."""
     record, post = row["record"] or {}, row["post"] or {}
     review, appeals, usage = record.get("review") or {}, record.get("appeals") or [], record.get("usage") or {}
-    court = review.get("court") or (appeals[0]["before"] if appeals else {})
+    court = find_models_outcome(record)
     last = appeals[-1] if appeals else {}
     by_people = iso_time(row["finished"]) if review.get("action") else None
     return {

@@ -294,7 +294,7 @@ def appeal_result(before: Record, after: JSON) -> str:
     """Return what a decision is called: reversed, if what was hateful is not, or the other way round."""
     if after["category"] == before.category:
         return "upheld"
-    return "reversed" if after["hateful"] != before.hateful else "changed"
+    return "reversed" if before.hateful is not None and after["hateful"] != before.hateful else "changed"
 
 
 def add_appeal(
@@ -334,8 +334,7 @@ def add_appeal(
     )
     changes: JSON = {"appeals": (*record.appeals, decided), "uncertain": False}
     if after is not None:
-        words = appeal["note"] or f"An appeal decided this; before, it had been said: {record.explanation}"
-        changes |= {**after, "explanation": words, "tie": False, "confidence": None}
+        changes |= {**after, "outcome": "verdict", "explanation": appeal["note"], "tie": False, "confidence": None}
         changes |= {"votes": (), "steps": (), **probability_by_person(after["hateful"])}
     if after is not None or clauses:
         changes["clauses"] = tuple(clauses)

@@ -128,6 +128,25 @@ async def find_in_store(store: Store, case_id: str) -> CaseAtHand | None:
     return None if row is None else await case_from_row(store, row)
 
 
+async def add_kept_words(store: Store, at_hand: CaseAtHand) -> CaseAtHand:
+    """Return a case that came as a record, with the post and the policy's text of the stored case that it names."""
+    from sqlalchemy import select
+
+    from tribunal.docket.record_rows import text_of
+    from tribunal.store.tables import cases
+
+    record = at_hand.record
+    row = await store.fetch_row(select(cases).where(cases.c.id == (at_hand.case or record.thread)))
+    if row is None or row["post_id"] not in (None, record.post_id):
+        return at_hand
+    erased = None if row["erased"] is None else format_date(row["erased"])
+    return at_hand._replace(
+        post=at_hand.post or (row["post"] if erased is None else None),
+        policy_text=at_hand.policy_text or await text_of(store, record.policy.get("sha"), "policy"),
+        case=row["id"], erased=erased, settings=row["settings"],
+    )  # fmt: skip
+
+
 async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
     """Return a case from its row.
 
@@ -159,17 +178,19 @@ async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
 def case_status(row: JSON, *, reviewer: str = "", appeals: tuple[str, ...] = ()) -> CaseStatus:
     """Return where a stored case stands, by its row. A claim of the `reviewer` who reads it is said to be theirs."""
     needs_review = row["status"] == "done" and row["question"] is not None
-    line = row["outcome"] or row["status"]
+    line, decided_by = row["outcome"] or row["status"], ""
     if needs_review:
         line = f"Needs review: {read_reason(row['reason']) or 'a person has to decide'}"
     elif row["status"] in ("queued", "running") and row["answer"] is not None:
-        line = f"Decided by {row['answer']['answer'].get('reviewer') or SOMEBODY}"
+        decided_by = row["answer"]["answer"].get("reviewer") or SOMEBODY
+        line = f"Decided by {decided_by}"
         line += ", and can still be undone" if undo_seconds_left(row) > 0 else ", and goes on now"
     left = claim_seconds_left(row["claimed_until"]) if row["claimed_by"] else 0.0
     who = "You are" if row["claimed_by"] in names_of_person(reviewer) else f"{row['claimed_by']} is"
     return CaseStatus(
         open=needs_review,
         line=line[:1].upper() + line[1:],
+        decided_by=decided_by,
         claim=f"{who} reviewing this ({format_time_left(left)})." if left > 0 else "",
         escalated=f"Escalated {format_date(row['escalated'])}" if row["escalated"] else "",
         appeals=appeals,

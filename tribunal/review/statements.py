@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from tribunal.core.text import count_noun, make_visible, one_line
 from tribunal.core.times import database_now
 from tribunal.errors import BadInput
+from tribunal.explanations.deciders import Finding, list_findings
 from tribunal.explanations.notices import (
     FIELD,
     LAST_DAY,
@@ -227,21 +228,35 @@ def _resolve_day(row: JSON, name: str, source: str, of_case: date) -> date:
 
 def decision_facts(row: JSON, content: list[str]) -> str:
     """Return the facts of a decision, without a word of the post: field `decision_facts`."""
-    record, review = row["record"], row["record"].get("review") or {}
-    named = (record.get("policy") or {}).get("name")
+    named = (row["record"].get("policy") or {}).get("name")
     policy = f"the policy {make_visible(named)}" if named else "the platform's rules"
-    person = {
-        "accept": "A person reviewed the case and confirmed the outcome.",
-        "edit": "A person reviewed the case and changed the outcome.",
-    }.get(review.get("action") or "", "No person reviewed the case before it was decided.")
-    if record.get("appeals"):
-        person = "The decision was contested, and a person decided on that."
-    found = "be hate speech of the category" if record.get("hateful", True) else "fall under the category"
     return (
         f"A post that consists of {' and '.join(content) or 'content'} was examined under {policy} by an automated "
-        f"system of language models, which weighs what speaks for and against. It was found to {found} "
-        f"{make_visible(row['category'])}. {person}"
+        f"system of language models, which weighs what speaks for and against. {_describe_findings(row)}"
     )
+
+
+def _describe_findings(row: JSON) -> str:
+    """Return who found which category, one sentence each."""
+    models, *people = list_findings({"category": row["category"], **row["record"]})
+    if models.category is None:
+        sentences = ["The system came to no verdict."]
+    else:
+        sentences = [f"The system found that it {_name_finding(models)}."]
+    for each in people:
+        who = "A person reviewed the case and" if each.kind == "review" else "The decision was contested, and a person"
+        did = f"found that it {_name_finding(each)}"
+        if each.result in ("accepted", "upheld"):
+            did = f"confirmed the category {make_visible(str(each.category))}"
+        sentences.append(f"{who} {did}.")
+    if not people:
+        sentences.append("No person reviewed the case before it was decided.")
+    return " ".join(sentences)
+
+
+def _name_finding(finding: Finding) -> str:
+    is_what = "falls under the category" if finding.hateful is False else "is hate speech of the category"
+    return f"{is_what} {make_visible(str(finding.category))}"
 
 
 def category_explanation(row: JSON, policy: Policy | None) -> str:
@@ -254,7 +269,11 @@ def category_explanation(row: JSON, policy: Policy | None) -> str:
     ids = ", ".join(each.id for each in clauses)
     cited = f" ({count_noun(len(clauses), 'clause').partition(' ')[2]} {ids})" if clauses else ""
     said = f", which is: {one_line(rule).rstrip('.')}" if rule else ""
-    return f"The content was found to belong to the category {make_visible(category)} of the rules{cited}{said}."[
+    models, *people = list_findings(record)
+    who = "A person" if people else "An automated system"
+    if people and models.category == category:
+        who = "An automated system and a person"
+    return f"{who} found that the content belongs to the category {make_visible(category)} of the rules{cited}{said}."[
         :_MOST
     ]
 

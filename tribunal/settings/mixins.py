@@ -366,7 +366,7 @@ class Reviewed(EveryGraph):
 
     review: bool = setting(
         REVIEW, "Review",
-        "Stop for a person if the verdict is uncertain, the model refused, or `review_rule` names the case.",
+        "Stop for a person if the verdict is uncertain or missing, or `review_rule` names the case.",
         False, nodes=["review"], clients="anything",
     )
     review_rule: list[str] = setting(
