@@ -1,4 +1,4 @@
-"""The prompts that come with the project: who is asked with each, and a folder of them all to begin one's own with."""
+"""The shipped prompts: the seat of each, and a folder of them all to start your own set with."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EditablePrompt(NamedTuple):
     Attributes:
         says: its purpose.
         text: its shipped text.
-        functions: the functions of the nodes that ask with it; empty for a system of one's own.
+        functions: the functions of the nodes that use it; empty for a custom system.
     """
 
     says: str
@@ -88,7 +88,7 @@ def editable_prompts(graph: str) -> dict[str, EditablePrompt]:
 
 
 def prompt_sources(graph: str) -> Mapping[str, str]:
-    """Return the text of each prompt by name: the shipped ones, and those of the system that the graph belongs to.
+    """Return the text of each prompt by name: the shipped prompts, and the prompts of the graph's system.
 
     Raises:
         BadInput: the prompts of the system can't be read.
@@ -136,7 +136,7 @@ def list_system_prompts() -> dict[str, str]:
 
 
 def prompt_variables(name: str) -> list[str]:
-    """Return the variables that a shipped prompt has to put in, beside those that are filled in by themselves."""
+    """Return the variables that a shipped prompt must use, without the automatic variables."""
     own = shipped_prompts().variables(name) - FILLED_IN - OF_THE_POST
     return sorted(own - OF_THE_SYSTEM if name.startswith("system/") else own)
 
@@ -159,7 +159,7 @@ def write_new_folder(folder: Path, texts: Mapping[str, str], what: str) -> None:
     Args:
         folder: where.
         texts: by the path of each file in it.
-        what: what an error calls it.
+        what: the name of the folder in an error.
 
     Raises:
         BadInput: something is there already, or it can't be written.

@@ -1,4 +1,4 @@
-"""Whose words stand in a prompt, told apart by type: ours stand bare, everybody else's between marks.
+"""Types for the words in a prompt: our own words are inserted as they are, all other words between marks.
 
 A prompt takes `Ours`, numbers and `Material`, and nothing else; `PromptSet.render` sees to that. A plain `str` is a
 stranger's until one of these functions has it:
@@ -6,7 +6,7 @@ stranger's until one of these functions has it:
     ours("In round {}:", 2)                            our own words, written out where they are used
     operator_words(policy.definition)                  words of a file that the operator named
     quote("query", query)                              one text between marks, on one line
-    quote("post", post, lines=True)                    the same with its line breaks, where it stands there alone
+    quote("post", post, lines=True)                    the same with its line breaks, for a block of its own
     listing("tried", queries)                          several texts between marks, each on a line after "- "
     entries("cues", [Entry(head, [("claim", …)])])     several things between marks: each field on a line, by name
     together([ours("He said:"), quote(…)])             parts of both kinds, one after the other
@@ -33,11 +33,11 @@ _NO_WORD, _NO_NAME = re.compile(r"[^\w+.:%-]+"), re.compile(r"[^\w ,-]+")
 
 
 class PromptError(ValueError):
-    """A prompt and what it is filled with don't fit: a variable too few or too many, or a stranger's words bare."""
+    """A prompt and its material don't fit: a variable is missing or unknown, or foreign words have no marks."""
 
 
 class Ours(str):
-    """Words that may stand in a prompt as they are. Made by `ours` and `operator_words` alone."""
+    """Words that a prompt may show without marks. Made by `ours` and `operator_words` only."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class Ours(str):
 class Material:
     """Words as a prompt shows them, strangers' between marks. A template can put it in, and do nothing else with it.
 
-    Made by `quote`, `listing`, `entries` and `together` alone; `material_text` gives the text.
+    Made by `quote`, `listing`, `entries` and `together` only; `material_text` gives the text.
     """
 
     _text: str
@@ -80,12 +80,12 @@ def material_text(value: object) -> Any:
 
 
 def without_material(prompt: str) -> str:
-    """Return a prompt without what stands between marks: our own words alone."""
+    """Return a prompt without the material between marks: only our own words."""
     return _BETWEEN_MARKS.sub(" ", prompt)
 
 
 def find_mark(text: str) -> str:
-    """Return the first mark in a text, or half of one, of those that stand around material; empty if there is none."""
+    """Return the first mark of material in a text, or half of a mark; empty if there is none."""
     digest = _DIGEST.search(text)
     if digest and not digest[0].isdigit() and not digest[0].isalpha():
         return digest[0]
@@ -130,7 +130,7 @@ def quote(kind: str, text: str, *, lines: bool = False) -> Material:
     (`text.make_visible`).
 
     Args:
-        kind: what it is, in one word: post, cues, rebuttal, passage, …
+        kind: the kind of the material, in one word: post, cues, rebuttal, passage, …
         text: the words.
         lines: whether they keep their line breaks.
     """

@@ -1,4 +1,4 @@
-"""The policy in force: what counts as hate speech, of whom, and in which categories. A TOML file.
+"""The policy in force: the definition of hate speech, the protected groups, and the categories. A TOML file.
 
 The shipped `h-vli` follows the ARCADE paper (section 3.1, Appendix A and D.3); a moderator replaces it by a file of
 their own without touching code. A policy for another `task` (sarcasm, misinformation) has a definition, exclusions and
@@ -63,9 +63,9 @@ QUESTIONS: dict[Task, str] = {
 class Policy(PolicyPart):
     """A definition and the labels of both schemes; of hate speech, the groups it protects too.
 
-    `definition` and `exclusions` are told to every seat. `expression` (in which ways it is said, openly or not),
+    `definition` and `exclusions` are shown to every seat. `expression` (in which ways it is said, openly or not),
     `excuses` (what makes a post harmless that looks like an attack) and `together` (what text and image may say only
-    together) are told to those seats whose part needs them. A policy may leave these three out.
+    together) are shown to the seats that need them. A policy may leave these three out.
 
     `clauses` number its rules, where it does. Then every category of hate has one.
     """
@@ -211,11 +211,11 @@ class Policy(PolicyPart):
         return next((each for each in self.clauses if each.id == id), None)
 
     def exceptions_of(self, clause: Clause) -> str:
-        """Return what a clause doesn't forbid: its own exceptions, or those of the whole policy where it has none."""
+        """Return the exceptions of a clause: its own, or those of the whole policy if it has none."""
         return clause.exceptions or "\n\n".join(filter(None, (self.exclusions, self.excuses)))
 
     def without_clauses(self) -> Policy:
-        """Return the policy as it is told to those who aren't asked for clauses."""
+        """Return the policy for seats that aren't asked for clauses."""
         return _drop_clauses(self) if self.clauses else self
 
 
@@ -275,7 +275,7 @@ def load_policy(name: str, definition: str | None = None) -> Policy:
 
 
 async def policy_in_force(name: str, definition: str | None = None) -> Policy:
-    """Load a policy as it stands now, off the event loop.
+    """Load a policy in its current version, off the event loop.
 
     Args:
         name: the setting `policy`.
@@ -309,7 +309,7 @@ _stored_policies: ContextVar[Mapping[str, str]] = ContextVar("stored policies", 
 
 
 async def policy_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Policy:
-    """Return the policy of a case: the text that lies in it, so that a file that is edited since changes nothing.
+    """Return the policy of a case: the text stored in it, so that a later edit of the file changes nothing.
 
     Raises:
         BadInput: the text is no policy, or a client of this server may not set it. As `load_policy`, where no text is
@@ -390,7 +390,7 @@ class _PolicyTexts(NamedTexts):
     """The texts that the setting `policy` names, each with the groups of examples that it takes from the pool."""
 
     def read_place(self, name: str) -> str:
-        """Return the text of this name as it stands now, checked, with its examples in it."""
+        """Return the current text of this name, checked, with its examples in it."""
         return parse_policy(super().read_place(name), name).source
 
 

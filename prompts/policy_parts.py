@@ -51,7 +51,7 @@ class ExampleHolder(PolicyPart):
     def list_examples(self, name: str) -> list[str]:
         """Return its examples, each as a line that says whether it belongs to `name`, and of which kind it is.
 
-        The two of a pair stand one after the other, and pairs before the rest of their group.
+        The two posts of a pair are adjacent, and pairs precede the rest of their group.
         """
         lines = [f"is {name}: {one_line(text)}" for text in self.examples_for]
         lines += [f"is not {name}: {one_line(text)}" for text in self.examples_against]
@@ -123,7 +123,7 @@ class ClauseTranslation(PolicyPart):
 
 
 class Translation(PolicyPart):
-    """Hold what a policy says in another language; what isn't given stays as it is.
+    """The policy's texts in another language; a text that isn't given stays untranslated.
 
     `meanings`, `names` (what people of the language call a category, in letters) and `reasons` (as many as they
     translate) go by category name, `clauses` by clause id.
@@ -141,7 +141,7 @@ class Translation(PolicyPart):
 
 
 def suggest_known(word: str, known: Iterable[str]) -> str:
-    """Return what was meant by a word that isn't known, as the end of a sentence; or all that is known."""
+    """Return the known word that was probably meant, as the end of a sentence; or all known words."""
     known = list(known)
     return f"; {suggest_name(word, known) or 'there are ' + ', '.join(known)}"
 

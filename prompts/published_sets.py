@@ -1,4 +1,4 @@
-"""Make a prompt set from a clone of a published repository, by parsing its files. Nothing of theirs lies in ours."""
+"""Make a prompt set from a clone of a published repository, by parsing its files. None of its text is in ours."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def import_prompts(source: str, folder: Path, to: Path, scheme: Scheme = "fine")
 
 
 def _with_labels(prompt: str, names: AnswerNames, scheme: Scheme) -> AnswerNames:
-    """Return how the answer of a seat of H-VLI's is read, with what its labels mean in our policy."""
+    """Return how the answer of an H-VLI seat is read, with the meaning of its labels in our policy."""
     if "category" not in names.fields:
         return names
     policy = load_policy("h-vli")
@@ -110,7 +110,7 @@ def _with_labels(prompt: str, names: AnswerNames, scheme: Scheme) -> AnswerNames
 
 
 def _fill_up(name: str, text: str) -> str:
-    """Return a prompt with a line for each variable that ours is filled with and this one leaves out."""
+    """Return a prompt with one more line for each variable of our prompt that it leaves out."""
     used = PromptSet("", {**shipped_prompts().sources, name: text}).variables(name)
     left_out = [each for each in prompt_variables(name) if each not in used]
     return "".join(f"{{% set _ = {each} %}}\n" for each in left_out) + text + "\n"
@@ -154,7 +154,7 @@ def read_constants(folder: Path, file: str, wanted: Iterable[str]) -> tuple[Path
 
 
 def _text_of(node: ast.expr, known: Mapping[str, str]) -> str | None:
-    """Return the text that an expression is, or None if that can't be told without running it."""
+    """Return the text that an expression yields, or None if that can't be known without running it."""
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -173,7 +173,7 @@ def _text_of(node: ast.expr, known: Mapping[str, str]) -> str | None:
 
 
 def read_json_texts(folder: Path, file: str, wanted: Iterable[str]) -> tuple[Path, dict[str, str]]:
-    """Return the path of a JSON file, wherever in the clone it lies, and the texts of its keys.
+    """Return the path of a JSON file anywhere in the clone, and the texts of its keys.
 
     Raises:
         BadInput: there is no such file, or several, or one of the texts isn't there.
@@ -220,8 +220,8 @@ def as_template(text: str, path: Path, name: str, variables: Mapping[str, str] |
     Args:
         text: the text.
         path: its file, for errors.
-        name: what it is called there.
-        variables: by each mark that has to stand in the text, the template that comes in its place.
+        name: its name there.
+        variables: the template to insert for each mark that the text must have.
 
     Raises:
         BadInput: a mark isn't there, or another one is.

@@ -40,7 +40,7 @@ class AnswerNames(Frozen):
         fields: the name in the answer of each field that is called otherwise there; several names are texts that are
             joined.
         values: of a field, what each value of the answer means.
-        otherwise: what a field is where the answer doesn't have it.
+        otherwise: the value of a field that the answer doesn't have.
         open: fields that the answer says nothing of.
     """
 
@@ -59,7 +59,7 @@ class AnswerNames(Frozen):
         return named or [{self.words: said, **self.otherwise}]
 
     def _rename(self, found: Any) -> Any:
-        """Return what JSON an answer held, under our names. What has our names already is left as it is."""
+        """Return an answer's JSON, under our names. Fields that have our names already are unchanged."""
         if not self.items:
             return self._rename_fields(found) if isinstance(found, dict) else found
         if isinstance(found, dict) and self.items in found:
@@ -85,7 +85,7 @@ class AnswerNames(Frozen):
         """Check that the fields are those of the form.
 
         Raises:
-            BadInput: one isn't; with what was meant.
+            BadInput: a field isn't; with the name that was probably meant.
         """
         fields, whole = form.model_fields, [name for name in (self.items, self.words) if name]
         for name in whole:
@@ -136,7 +136,7 @@ SET_FILE = "set.toml"
 
 
 class Tuning(Frozen):
-    """Name the model family that a set was tuned for: a part of its models' names, in which * stands for anything."""
+    """The model family that a set was tuned for: a part of its models' names, in which * matches anything."""
 
     family: str = Field(alias="for", min_length=1, max_length=80, pattern=r"^\S+$")
 
@@ -155,7 +155,7 @@ class SetFile(Frozen):
         """Check that each prompt that it names is one of these.
 
         Raises:
-            BadInput: one isn't; with what was meant.
+            BadInput: a prompt isn't; with the name that was probably meant.
         """
         for name in self.answers.keys() - set(known):
             way_out = suggest_name(name, known) or "tribunal prompts list names them all"
@@ -163,7 +163,7 @@ class SetFile(Frozen):
 
 
 def parse_set_file(text: str, place: object) -> SetFile:
-    """Return what the text of a `set.toml` says.
+    """Return the content of a `set.toml`.
 
     Raises:
         BadInput: it isn't TOML, or a field is wrong; with the place, which is its path or its set's name.

@@ -1,6 +1,6 @@
-"""Prompt sets: the prompts that come with the project, and a folder of one's own whose files take their places.
+"""Prompt sets: the shipped prompts, and a folder of your own whose files replace them.
 
-A prompt is a Jinja template in a sandbox. What is put into it is inserted, never expanded, so braces in a post stay
+A prompt is a Jinja template in a sandbox. Its material is inserted, never expanded, so braces in a post stay
 braces. It calls nothing, reads no attribute but a category's, and includes only prompts of the set. Strangers' words
 are put in between their marks, whole or not at all: no text of theirs is in the sandbox, only `Material`, which a
 template can't take apart.
@@ -49,8 +49,8 @@ class PromptSet:
     Attributes:
         name: of the set.
         sources: the text of each prompt.
-        own: the files of a folder of one's own: prompts by name, and its `set.toml`.
-        file: what its `set.toml` says.
+        own: the files of your own folder: prompts by name, and its `set.toml`.
+        file: the content of its `set.toml`.
         texts: `sources`, and the text of `set.toml`.
         sha: the hash of `texts`.
     """
@@ -78,7 +78,7 @@ class PromptSet:
         Raises:
             PromptError: a variable of the prompt is missing, one was given that it doesn't use, or one holds a text
                 that is neither ours nor marked.
-            BadInput: what the prompt does with its material can't be done.
+            BadInput: the prompt applies an operation to its material that isn't possible.
         """
         variables = self.variables(name)
         if variables != material.keys():
@@ -98,7 +98,7 @@ class PromptSet:
         return self if not text or name in self.sources else _extend_set(self, name, text)
 
     def variables(self, name: str) -> frozenset[str]:
-        """Return the names of what the prompt, and the prompts that it includes, are filled in with."""
+        """Return the names of the variables of the prompt, and of the prompts that it includes."""
         if name not in self._variables:
             named = (name, *self.parts_of(name))
             trees = [self._sandbox.parse(self.sources[each]) for each in named]
@@ -106,7 +106,7 @@ class PromptSet:
         return self._variables[name]
 
     def parts_of(self, name: str) -> set[str]:
-        """Return the names of the prompts that one includes, directly or by way of others."""
+        """Return the names of the prompts that a prompt includes, directly or through others."""
         found: set[str] = set()
         for start, whole in iter_includes(self._sandbox.parse(self.sources[name])):
             for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
@@ -131,7 +131,7 @@ def shipped_prompts() -> PromptSet:
 
 @lru_cache(maxsize=32)
 def prompts_with_system(name: str | None) -> PromptSet:
-    """Return the prompts that come with the project and, where a system of one's own is named, its own beside them.
+    """Return the shipped prompts and, if a custom system is named, the system's prompts.
 
     Raises:
         BadInput: there is no such system in this process, or a prompt of it has a fault.
@@ -161,7 +161,7 @@ class _PromptFolders(NamedTexts):
     """The texts that the setting `prompts` names: folders, each as one text. A case holds its prompts by name."""
 
     def read_place(self, name: str) -> str:
-        """Return the prompts of a folder. README and LICENSE are left alone.
+        """Return the prompts of a folder. README and LICENSE are ignored.
 
         Raises:
             BadInput: the folder can't be read, or holds no prompt, or a file that is none.
@@ -189,10 +189,10 @@ class _PromptFolders(NamedTexts):
         return prompts_as_text(own)
 
     def text_from(self, held: Any) -> str:
-        """Return the prompts that lie in a case.
+        """Return the prompts stored in a case.
 
         Raises:
-            BadInput: what lies there are none.
+            BadInput: the stored value is no set of prompts.
         """
         if not isinstance(held, Mapping) or not all(isinstance(each, str) for each in held.values()):
             raise BadInput("context.prompts: are no prompts; give the text of each by its name, such as arcade/judge")
@@ -200,7 +200,7 @@ class _PromptFolders(NamedTexts):
 
 
 def _is_part(name: str) -> bool:
-    """Return whether a prompt of one's own is only a part that others include."""
+    """Return whether a custom prompt is only a part that others include."""
     return name.rpartition("/")[2].startswith("_")
 
 
@@ -212,14 +212,14 @@ def _unknown_prompt(place: str, within: str, known: Iterable[str]) -> BadInput:
 
 @lru_cache(maxsize=64)
 def parse_prompts(text: str, folder: str, system: str | None = None, edits: str = "") -> PromptSet:
-    """Return the prompts in force: the edited ones, those of this text, and ours. Every one of them is checked.
+    """Return the prompts in force: edited prompts, then the prompts of this text, then ours. All are checked.
 
     A prompt whose name begins with `_` is none by itself: the set's others include it.
 
     Args:
         text: of the prompts of a folder (`prompts_as_text`); empty if there is no folder.
         folder: its path, for errors.
-        system: the system of one's own whose prompts are among ours, if any.
+        system: the custom system whose prompts are among ours, if any.
         edits: of the setting `prompt_texts` (`prompts_as_text`); empty if it is not set.
 
     Raises:
@@ -253,11 +253,11 @@ PROMPT_TEXTS = _PromptFolders("prompts", "Markdown", parse_prompts, "give a fold
 def read_prompt_set(
     folder: str | None, system: str | None = None, edits: Mapping[str, str] = MappingProxyType({})
 ) -> PromptSet:
-    """Return the prompts in force: the edited ones, those of this folder, and ours for the rest. Blocks.
+    """Return the prompts in force: edited prompts, then the prompts of this folder, then ours. Blocks.
 
     Args:
         folder: the setting `prompts`.
-        system: the system of one's own, if any.
+        system: the custom system, if any.
         edits: the setting `prompt_texts`.
 
     Raises:
@@ -294,7 +294,7 @@ def recorded_prompts(state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the name and the hash of the prompts that a case began with; empty where it has none.
 
     Raises:
-        WrongState: what lies there is something else.
+        WrongState: the stored value is something else.
     """
     recorded = state.get("prompts") or {}
     if not isinstance(recorded, Mapping):
@@ -305,7 +305,7 @@ def recorded_prompts(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def prompts_of_case(state: Mapping[str, Any], context: Context) -> PromptSet:
-    """Return the prompts of a case: those that lie in it, so that a folder that is edited since changes nothing.
+    """Return the prompts of a case: the prompts stored in it, so that a later edit of the folder changes nothing.
 
     Args:
         state: the case.
@@ -337,13 +337,13 @@ async def load_prompts(
 
     Args:
         folder: the setting `prompts`.
-        case: a case that has begun: the prompts that lie in it are those.
-        afresh: look whether the folder has changed; so every case starts from it as it stands then.
-        system: the system of one's own that the case is tried by, if any.
+        case: a case that has begun: its stored prompts are used.
+        afresh: check whether the folder has changed, so that every case starts from its current state.
+        system: the custom system that tries the case, if any.
         edits: the setting `prompt_texts`.
 
     Raises:
-        BadInput: as `read_prompt_set`; or a client of this server may not set what lies in the case.
+        BadInput: as `read_prompt_set`; or a client of this server may not set the prompts of the case.
     """
     if folder is None and not edits:
         ready = system is None and shipped_prompts.cache_info().currsize

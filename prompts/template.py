@@ -69,7 +69,7 @@ def make_sandbox(sources: Mapping[str, str]) -> ImmutableSandboxedEnvironment:
 
 
 def iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
-    """Yield the names of the templates that one includes, or how they begin where they end in a variable."""
+    """Yield the names of the included templates, or the beginning of a name that ends in a variable."""
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         named = node.template  # type: ignore[attr-defined]
         first = named.nodes[0] if isinstance(named, nodes.Concat) else named
@@ -77,7 +77,7 @@ def iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
 
 
 def check_template(place: str, name: str, text: str, sources: Mapping[str, str]) -> None:
-    """Check the syntax of a prompt, and that it does only what a prompt may do.
+    """Check the syntax of a prompt, and that it uses only allowed operations.
 
     Args:
         place: where it is from, for errors: `prompts: ` and its file, or the setting.

@@ -69,7 +69,7 @@ class Call(Frozen):
 
 
 class Usage(Frozen):
-    """What a post cost: answers served from the cache cost nothing. `seconds` is summed over calls, not wall time."""
+    """The cost of a post: answers from the cache cost nothing. `seconds` is summed over calls, not wall time."""
 
     calls: int = Field(default=0, description="paid requests")
     prompt_tokens: int = Field(default=0, description="tokens of prompts")
@@ -129,5 +129,5 @@ def was_rehearsed(calls: Iterable[Mapping[str, Any]], warnings: Iterable[str] = 
 
 
 def warnings_of_unfit_models(warnings: Iterable[str]) -> list[str]:
-    """Return those of a case's warnings that name a model which had failed its exam."""
+    """Return the warnings of a case that name a model which had failed its exam."""
     return [each for each in warnings if each.startswith(UNFIT_MODEL)]

@@ -34,7 +34,7 @@ def undo_disguises(text: str) -> str:
 
 
 def _plain_letter(character: str) -> str:
-    """Return the Latin letter that a styled one stands for, such as a full-width or a mathematical one."""
+    """Return the Latin letter of a styled letter, such as a full-width or a mathematical letter."""
     if character.isascii() or character in _ORDINALS:
         return character
     plain = unicodedata.normalize("NFKC", character)
@@ -42,7 +42,7 @@ def _plain_letter(character: str) -> str:
 
 
 def _undo_word(found: re.Match[str]) -> str:
-    """Return a word that mixes scripts in Latin letters alone, if every other letter of it looks like one."""
+    """Return a word of mixed scripts in Latin letters, if every other letter of it looks like a Latin letter."""
     word = found[0]
     if not re.search(f"[{_LATIN}]", word):
         return word
@@ -51,7 +51,7 @@ def _undo_word(found: re.Match[str]) -> str:
 
 
 def _undo_digits(found: re.Match[str]) -> str:
-    """Return a word with letters in place of digits, where such digits stand between its letters."""
+    """Return a word with letters in place of digits, if the digits are between its letters."""
     word = found[0]
     disguised = _BETWEEN_LETTERS.search(word) and sum(map(str.isalpha, word)) >= _FEWEST_LETTERS
     return word.translate(_LEET) if disguised else word

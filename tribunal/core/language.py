@@ -1,4 +1,4 @@
-"""The language a post is written in: as it was given, or as it can be told from the words.
+"""The language of a post: as it was given, or detected from its words.
 
 A script that one language alone is written in tells it. For the rest fastText's small model is asked (Joulin et al.
 2016), which lies in `language_model`. Names are Babel's. Both are imported at first use.
@@ -79,11 +79,11 @@ async def language_of_post(given: str | None, text: str) -> tuple[str | None, Li
     """Return the language of a post as a tag, and how it is known; None twice if it isn't.
 
     Args:
-        given: what the post was handed in with, a tag or a name; its words tell where this is empty.
+        given: the language that was sent with the post, a tag or a name; detected from its words if empty.
         text: its words.
 
     Raises:
-        BadInput: what was given is no language.
+        BadInput: the given value is no language.
     """
     if given and given.strip():
         await _load_off_loop(_language_names)
@@ -99,13 +99,13 @@ async def language_of_post(given: str | None, text: str) -> tuple[str | None, Li
 
 
 def detect_language(text: str) -> str | None:
-    """Return the language of a text, where it can be told; the first call reads a model of one megabyte."""
+    """Return the language of a text, if it can be detected; the first call reads a model of one megabyte."""
     guess = _guess_language(text)
     return guess if _is_known(guess) else None
 
 
 def is_in_language(text: str, tag: str) -> bool | None:
-    """Return whether a text is in a language, or None if that can't be told, as of a few short words.
+    """Return whether a text is in a language; None if that can't be detected, as for a few short words.
 
     A sentence of it that is surely in another language decides too: so a title in one language can't hide a text in
     another.
@@ -119,7 +119,7 @@ def is_in_language(text: str, tag: str) -> bool | None:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of a text that are long enough for their language to be told."""
+    """Return the sentences of a text that are long enough to detect their language."""
     return [each for each in _END.split(text) if sum(map(str.isalpha, each)) >= SENTENCE]
 
 
@@ -141,7 +141,7 @@ def _is_known(tag: str | None) -> bool:
 
 
 async def _load_off_loop(load: Any) -> None:
-    """Load what languages are told or named by, a function under `lru_cache`, off the event loop and once."""
+    """Load the data of language detection, a function under `lru_cache`, off the event loop and once."""
 
     def load_once() -> None:
         with _once:  # or two threads would

@@ -1,4 +1,4 @@
-"""A short answer that a JSON schema allows, for models that know nothing of what they are asked."""
+"""A short answer that a JSON schema allows, for models that don't know the question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of the project's Jinja templates: pages, reports, and what is printed."""
+"""The environment of the project's Jinja templates: pages, reports and printed text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make_template_environment(
 
     Args:
         read_template: returns a template's text by its name.
-        show_value: returns what stands for a value; foreign text is made visible there. What it gives as Markup stays.
+        show_value: returns the text to print for a value; foreign text is made visible there. Markup is unchanged.
         autoescape: escape values for HTML; without it `show_value` escapes them.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined

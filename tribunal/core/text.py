@@ -47,7 +47,7 @@ REPLACED = "\ufffd"
 
 
 def nearest_names(word: str, known: Iterable[str]) -> list[str]:
-    """Return the known word that is nearly this one, or the two most like it. Letter case doesn't count."""
+    """Return the known word that is nearly this word, or the two most similar words. Letter case doesn't count."""
     folded = {each.casefold(): each for each in known}
     wrong = word.casefold()
     found = get_close_matches(wrong, folded, n=1, cutoff=0.8) or get_close_matches(wrong, folded, n=2, cutoff=0.5)
@@ -55,13 +55,13 @@ def nearest_names(word: str, known: Iterable[str]) -> list[str]:
 
 
 def suggest_name(word: str, known: Iterable[str]) -> str:
-    """Return what an unknown word was meant as: `did you mean rounds?`; empty where no known one is like it."""
+    """Return a suggestion for an unknown word, `did you mean rounds?`; empty if no known word is similar."""
     found = nearest_names(word, known)
     return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def wellformed(text: str) -> str:
-    """Return the text with what can't be stored or sent, NUL and each half of a surrogate pair, as U+FFFD."""
+    """Return the text with characters that can't be stored or sent, NUL and surrogates, replaced by U+FFFD."""
     if "\0" in text:
         text = text.replace("\0", REPLACED)
     if text.isascii() or not _LONE.search(text):
@@ -225,7 +225,7 @@ _UNIQUE_JSON = json.JSONDecoder(parse_int=_parse_whole_number, object_pairs_hook
 
 
 def parse_json(text: str | bytes, *, unique: bool = False) -> Any:
-    """Return what a JSON text holds; bytes are UTF-8, UTF-16 or UTF-32.
+    """Return the value of a JSON text; bytes are UTF-8, UTF-16 or UTF-32.
 
     Raises:
         ValueError: it isn't JSON, or holds a whole number that no float could; `TooDeep` where it is nested too deeply;
@@ -253,7 +253,7 @@ def parse_json_at(text: str, at: int) -> tuple[Any, int]:
 
 
 def parse_toml(text: str | bytes) -> dict[str, Any]:
-    """Return what a TOML text, in UTF-8, holds.
+    """Return the content of a TOML text, in UTF-8.
 
     Raises:
         ValueError: it isn't TOML; `TooDeep` where it is nested too deeply.
@@ -284,11 +284,11 @@ _ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u00(2[013-9a-f]|[3-46-7][0-9a-f]|
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Return the text, well formed, with every key struck out: known ones, half of one, and what looks like one.
+    """Return the text, well formed, without keys: known keys, halves of them, and strings that look like a key.
 
     Args:
         text: whole, with nothing cut off yet.
-        secrets: the known ones.
+        secrets: the known keys.
     """
     whole = wellformed(text)
     for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another

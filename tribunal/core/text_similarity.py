@@ -34,7 +34,7 @@ _VARYING = re.compile(r"https?://\S+|www\.\S+|(?<!\w)@\w+")
 def text_signature(text: str) -> str:
     """Return the signature of a text in base64; empty for a text without words.
 
-    What copies of a post differ in doesn't count: letter case, white space, links, and whom they address.
+    Differences that are common between copies don't count: letter case, white space, links, and addressed users.
     """
     words = normalize_text(_VARYING.sub(" ", text))
     if not words:

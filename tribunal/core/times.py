@@ -26,7 +26,7 @@ def set_database_clock(database_time: float | None, asked: float = 0.0, answered
     """Set the clock of this process by the database's.
 
     Args:
-        database_time: what the database's clock said, in seconds of the epoch; None: it is this machine's.
+        database_time: the time of the database's clock, in seconds of the epoch; None: it is this machine's clock.
         asked: when it was asked, by `time.monotonic`.
         answered: when its answer came. The answer was made in between; a clock that agrees with that is left as it is.
     """
@@ -74,7 +74,7 @@ def format_time(at: float | str | None, *, with_year: bool = False) -> str:
 
     Args:
         at: seconds of the epoch, or a time in ISO 8601. A text of any other kind is returned as it is.
-        with_year: give the year even where it is this one, as in what is read later.
+        with_year: give the year even if it is the current year, as in texts that are read later.
 
     Returns:
         such as `23 Nov, 09:13 UTC`; an en dash for None.
@@ -166,5 +166,5 @@ def seconds_until_retry(header: str) -> float | None:
 
 
 def new_id(kind: str = "case") -> str:
-    """Return an id such as `case-0198…`; later ones sort after earlier ones."""
+    """Return an id such as `case-0198…`; later ids sort after earlier ids."""
     return f"{kind}-{int(database_now() * 1000):011x}{uuid.uuid4().hex[:10]}"

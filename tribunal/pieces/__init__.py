@@ -1,4 +1,4 @@
-"""The pieces to compose a graph of one's own from, and all that they need: the one door for it (docs/composing.md).
+"""The public interface for composing your own graph: its pieces, and all that they need (docs/composing.md).
 
     from tribunal.pieces import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, receive
 
@@ -10,12 +10,12 @@
 Pieces, which are nodes: `receive`, `open_case`, `triage`, `scan`, `web_evidence`, `panel`, `panel_debate`,
 `fast_trial`, `deep_trial`, `court_judge`, `find_precedents`, `review`. Routers, for conditional edges: `to_trial` after
 the triage, `to_track` after the scan, `to_judge` after the trial, `to_review` after the judge, `to_retrial` after the
-review. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
+review. Makers of pieces: `piece` for your own function or graph, `evidence_from` for
 a retriever or a tool of LangChain's, `seat` for an agent (a `SeatNode`). The ends of a case: `verdict`, `refusal`. The
 door to the models: `ask` with a `Role`, which gives an `Answer`, in a node that `agent` makes; `decision_form`; an
-`OwnRequest` in a published model's own layout. What is in force: `context_of`, `policy_of`.
+`OwnRequest` in a published model's own layout. The settings in force: `context_of`, `policy_of`.
 Words of others in a prompt, quoted: `quote`, `listing`, `entries` of `Entry`, `together`, as `Material`; words of one's
-own: `ours`. A system of one's own: `System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`,
+own: `ours`. Your own system: `System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`,
 `Contract`, `Channel`, `WrongComposition`. The state and what passes through it: `Case`, `PostInput`, `Ruling`,
 `Context`, `Policy`, `Post`, `Evidence`, `EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """

@@ -1,4 +1,4 @@
-"""Evidence from a LangChain retriever or tool: what it finds for the post becomes an exhibit of the court."""
+"""Evidence from a LangChain retriever or tool: its results for the post become an exhibit of the court."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def evidence_from(
     most: int = 5,
     seconds: float = 60,
 ) -> Lookup:
-    """Return a piece that looks the post's words up in a LangChain retriever or tool; what it finds is evidence.
+    """Return a piece that queries a LangChain retriever or tool with the post's words; its results are evidence.
 
         builder.add_node("glossary", evidence_from(store.as_retriever()))
 
@@ -57,7 +57,7 @@ def evidence_from(
             under a usual name (`content`, `snippet`, `text`, …), one or a list; JSON of these will do.
         stance: which way the passages speak; or a function that tells it of each, as a document.
         letter: that of the ids. No two pieces of a graph may have the same, and E is that of the web.
-        most: how many passages are taken, the first ones.
+        most: the maximum number of passages, from the first.
         seconds: how long the source is waited for.
 
     Raises:

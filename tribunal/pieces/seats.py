@@ -1,4 +1,4 @@
-"""An agent of one's own in the court, asked as ours are, and how it ends a case: by a verdict or a refusal."""
+"""A custom agent in the court, asked like the built-in agents; it ends a case by a verdict or a refusal."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def seat(
     write: Callable[[Filled, Any], JSON | Awaitable[JSON]] | None = None,
     heeds: Sequence[str] = (),
 ) -> SeatNode:
-    """Return a node that asks a seat of one's own, as our agents are asked.
+    """Return a node that asks a custom seat, in the same way as the built-in agents.
 
         builder.add_node("sarcasm", seat("sarcasm", prompt="my_package:prompts/sarcasm.md", form=Sarcasm))
 
@@ -76,7 +76,7 @@ def seat(
         form: the form of the answer: a pydantic model, or a function that makes one of the policy and the scheme in
             force, such as `decision_form`.
         shows: the channels of the state that it is shown beside the post, such as `transcript` or `evidence`. What
-            stands in them is quoted, so that a model doesn't obey it.
+            seat: foreign words in it are quoted, so that a model doesn't obey them.
         system: whose standing instructions it gets: `court`, `panel`, `research`, `task`, `plain`, or those of a
             `System`, by its name.
         temperature: None leaves it to the model.
@@ -159,7 +159,7 @@ def _prompt_source(name: str, prompt: str | Path) -> tuple[str, Callable[[], str
 
 
 async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runtime: Runtime[Context]) -> None:
-    """Check that a prompt is there, and names just what it is filled with.
+    """Check that a prompt exists, and uses exactly the variables that it is filled with.
 
     Raises:
         BadInput: it isn't, or doesn't; with the name that is wrong.
@@ -182,7 +182,7 @@ async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runti
 
 
 def _material(channel: str, state: Any) -> Material | str:
-    """Return what stands in a channel as a prompt shows it, between marks; nothing where it is empty."""
+    """Return the content of a channel as a prompt shows it, between marks; nothing if it is empty."""
     if channel == "transcript":
         turns = transcript_of(state)
         return quote_transcript(turns, cues_in(state)) if turns else ""
@@ -207,7 +207,7 @@ def _entry(held: Mapping[str, Any]) -> Entry:
 
 
 def _citation_mender(name: str, shows: Sequence[str], state: Any) -> Mend[Any] | None:
-    """Return a mender that strikes citations of what the case doesn't hold; None where nothing citable is shown."""
+    """Return a mender that removes citations of unknown ids; None if nothing citable is shown."""
     if not {*shows} & {*_CITED}:
         return None
 
@@ -221,7 +221,7 @@ def _citation_mender(name: str, shows: Sequence[str], state: Any) -> Mend[Any] |
 
 
 def _write_answer(name: str, answer: Answer[Any], state: Any, runtime: Runtime[Context]) -> JSON:
-    """Write what a seat said as a turn of the transcript."""
+    """Write a seat's answer as a turn of the transcript."""
     number = 1 + sum(turn["seat"] == name for turn in state.get("transcript", ()))
     fields = answer.value.model_dump(mode="json", exclude_none=True)
     text = "; ".join(f"{field}: {_in_words(value)}" for field, value in fields.items())
@@ -289,7 +289,7 @@ def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str 
 
     Args:
         state: the case.
-        explanation: what was declined, and in which words.
+        explanation: the reason for the refusal, in its words.
         seat: who declined.
         form: how the refusal was recognised, in one word.
 

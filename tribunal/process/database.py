@@ -1,4 +1,4 @@
-"""The one door to SQLite files: a connection with a thread of its own for async code, and `connect` for other code."""
+"""Access to SQLite files: a connection with its own thread for async code, and `connect` for other code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Unwritable(DatabaseError):
 
 
 def database_error(path: Path, error: Exception) -> DatabaseError:
-    """Return what an error of SQLite or of the system means."""
+    """Return our error for an error of SQLite or of the system."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         outside = code & 0xFF in _OUTSIDE
@@ -70,7 +70,7 @@ class Database:
         """Open a file, and make it and its folder if they aren't there.
 
         Several processes may open it at once; it is in write-ahead mode, so that readers don't wait for a writer. A new
-        file, and a new folder, are their owner's alone; SQLite gives the files that it keeps beside it the same rights.
+        file, and a new folder, are readable by their owner only; SQLite gives its additional files the same rights.
 
         Args:
             path: the file.
@@ -89,7 +89,7 @@ class Database:
             raise
 
     async def run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Return what `work` returns, which is called with the connection in its thread and must end what it begins."""
+        """Return the result of `work`, called with the connection in its thread; it must end every transaction."""
         try:
             doing = asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
         except RuntimeError as error:  # the thread has ended

@@ -40,7 +40,7 @@ Opened = TypeVar("Opened", BufferedReader, FileIO)
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """Return what the system says of a regular file; its links are followed.
+    """Return the status of a regular file; its links are followed.
 
     Raises:
         OSError: there is none, or it is a folder, a pipe, a socket, a device, or a file that the system makes up when
@@ -52,7 +52,7 @@ def check_regular(path: Path) -> os.stat_result:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file to read its bytes: the way to a file that may be too large to be held in memory.
+    """Open a regular file to read its bytes, for files that may be too large for memory.
 
     Raises:
         OSError: as `check_regular`; or it can't be read.
@@ -107,7 +107,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def bounded_lines(file: IO[AnyStr], most: int = MOST_LINE) -> Iterator[AnyStr]:
-    """Yield the lines of an open file from where it stands, each with its end; memory holds one.
+    """Yield the lines of an open file from its current position, each with its end; memory holds one line.
 
     Raises:
         OSError: the file can't be read, or a line is over `most` bytes, or characters of a text.
@@ -125,7 +125,7 @@ def hash_file(path: Path) -> str:
 
 
 def sync_file(path: Path) -> None:
-    """Put on the disk what a library has written into a file; raise `OSError` if it can't be."""
+    """Write a library's file to the disk; raise `OSError` if that fails."""
     with open_to_append(path) as file:
         os.fsync(file.fileno())
 
@@ -233,7 +233,7 @@ class LockHeld(OSError):
 
 @contextmanager
 def hold_lock(lock: Path) -> Iterator[None]:
-    """Hold a lock file, so that one process at a time works beside it; the lock goes with the process, however it ends.
+    """Hold a lock file, so that only one process at a time works here; the lock is released when the process ends.
 
     SQLite's own lock on an empty file does this on every system.
 
@@ -261,7 +261,7 @@ _YES, _NO = ("1", "yes", "true"), ("", "0", "no", "false")
 
 
 def operators_folder() -> Path:
-    """Return the data folder by the environment alone, which no `.env` file moves."""
+    """Return the data folder of the environment, which no `.env` file moves."""
     named = os.environ.get("TRIBUNAL_DATA")
     return Path(named).expanduser() if named else Path(user_data_dir("tribunal", appauthor=False))
 

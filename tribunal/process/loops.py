@@ -36,7 +36,7 @@ class PerLoop(Generic[Resource]):
         """Return the running loop's own, made at first use.
 
         Args:
-            key: which one, where there are several: what `make` is called with.
+            key: the key, if there are several: the argument of `make`.
         """
         loop = asyncio.get_running_loop()
         held = self._held.setdefault(loop, {})
@@ -88,7 +88,7 @@ async def run_in_thread(work: Callable[[], Resource], name: str) -> Resource:
 
 
 def leave_loaded_alone() -> None:
-    """Have the garbage collector leave what is loaded by now, and look at the rest at every 20,000 new objects."""
+    """Exclude loaded objects from garbage collection, and run it after every 20,000 new objects."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
@@ -136,7 +136,7 @@ class BackgroundLoop:
 
 
 async def _run_until_main_thread_ends(begun: Future[asyncio.AbstractEventLoop]) -> None:
-    """Keep a loop running until the main thread ends; `asyncio.run` then closes what was opened on it."""
+    """Keep a loop running until the main thread ends; `asyncio.run` then closes its resources."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def wait_for_main_thread() -> None:

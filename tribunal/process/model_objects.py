@@ -99,9 +99,9 @@ def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, *
     background loop of the process. Without one the call has a loop of its own.
 
     Args:
-        call: the function; its name is that of the one that waits, behind an `a`.
+        call: the function; its name is the name of the blocking function, with an `a` before it.
         given: its arguments.
-        settings: those by name, the settings among them.
+        settings: the arguments by name, the settings among them.
 
     Raises:
         RuntimeError: an event loop runs already, as in a notebook.
@@ -127,13 +127,13 @@ def _is_object(value: Any) -> bool:
 
 
 def is_model(value: object) -> bool:
-    """Return whether a value is a Runnable of LangChain's; whoever has one has imported the class."""
+    """Return whether a value is a LangChain Runnable; a caller that has one has imported the class."""
     core = sys.modules.get("langchain_core.runnables")
     return core is not None and isinstance(value, core.Runnable)
 
 
 def model_settings_in(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a config's `configurable` says of configurable models, without the keys that LangGraph sets."""
+    """Return the values for configurable models in a config's `configurable`, without LangGraph's own keys."""
     configurable = config.get("configurable") or {}
     own = {name: value for name, value in configurable.items() if not name.startswith(_OF_LANGGRAPH)}
     return configurable.get(MODEL_SETTINGS) or own
@@ -276,7 +276,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def secrets_in(model: Any) -> set[str]:
-    """Return the keys and passwords that stand in a model object's fields."""
+    """Return the keys and passwords in a model object's fields."""
     found: set[str] = set()
     for each in models_in(model):
         names = getattr(type(each), "model_fields", ())

@@ -68,7 +68,7 @@ class SandboxPool:
     no environment, so no keys. Web pages are read this way (`retrievers.web.page_parsing`), and images decoded
     (`models.image`).
 
-    Serves any number of callers at once, from any thread or event loop; those above the number of processes wait.
+    Serves any number of callers at once, from any thread or event loop; a caller waits for a free process.
     Processes are started when they are first needed (`warm_up` does it ahead) and kept. They end with `close`, with
     the object, or with the program.
     """
@@ -101,11 +101,11 @@ class SandboxPool:
             self._loop.submit(self._start_ahead())
 
     async def ask(self, job: JSON, body: bytes, *, seconds: float, weight: int = 0) -> tuple[JSON, bytes]:
-        """Return what the work gives for a job.
+        """Return the result of a job.
 
         Args:
-            job: what is to be done; JSON.
-            body: what it is to be done to.
+            job: the description of the job; JSON.
+            body: the bytes to work on.
             seconds: how long it may take, once it has begun.
             weight: how much of `max_weight` it takes.
 
@@ -179,7 +179,7 @@ class SandboxPool:
 
     @asynccontextmanager
     async def _reserved_weight(self, weight: int) -> AsyncIterator[None]:
-        """Wait until so much more may be worked on; a job that is heavier than all together may be goes alone."""
+        """Wait for this much capacity; a job above the total capacity runs without any other job."""
         most = self._max_weight
         async with self._lighter:
             await self._lighter.wait_for(lambda: most is None or not self._weight or self._weight + weight <= most)

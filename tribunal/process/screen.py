@@ -15,7 +15,7 @@ _FILLED_UP = re.compile(r"[ \t]+(?=\n)")
 
 
 class Screen(Console):
-    """A console on which every piece of text is made visible, whatever it is a piece of, and no line is filled up."""
+    """A console that makes every piece of text visible, and fills up no line."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """As rich's, piece by piece; its own movements of the cursor are no text."""

@@ -64,7 +64,7 @@ def say(text: str, *, lines: bool = False, aside: bool = False) -> None:
 
 
 def say_json(value: Any, *, indent: int | None = None) -> None:
-    """Print a value as JSON. It reads back as the same value, whatever letters the output takes."""
+    """Print a value as JSON. It reads back as the same value, whichever letters the output accepts."""
     written = as_json(value, indent=indent)
     try:
         written.encode(sys.stdout.encoding or "utf-8")
@@ -80,7 +80,7 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
 
 
 class OutputFailed(Exception):
-    """Standard output took no more; what is said aside still may be read."""
+    """Standard output accepts no more text; standard error may still be read."""
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def print_in_full() -> Iterator[None]:
 
 @contextmanager
 def redirect_library_output() -> Iterator[None]:
-    """Send what a library prints meanwhile to standard error, so that standard output holds our words alone."""
+    """Send a library's output to standard error meanwhile, so that standard output has only our words."""
     with redirect_stdout(sys.stderr):
         yield
 
@@ -136,7 +136,7 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]], *, whole
         heads: the names of its columns.
         rows: their cells.
         whole: the column whose cells are never cut or folded, since another command takes them. None: the first.
-            On a narrow terminal the others are folded, and then left out: empty ones first, then from the right.
+            On a narrow terminal the other columns are folded, then left out: empty columns first, then from the right.
     """
     from rich.cells import cell_len
     from rich.table import Table

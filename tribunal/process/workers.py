@@ -51,7 +51,7 @@ def read_message(stream: BinaryIO) -> tuple[JSON, bytes] | None:
 
 
 def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Take standard input and output for messages alone: what anybody else prints goes to standard error."""
+    """Reserve standard input and output for messages: all other prints go to standard error."""
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)  # noqa: TID251 (the null device)
     os.dup2(nothing, 0)
@@ -139,7 +139,7 @@ class WorkerProcess(JobWorker):
         Args:
             command: what Python runs, as its command line has it; nothing secret.
             environment: of the process, beside the places that Python imports from.
-            quiet: throw away what it writes to standard error.
+            quiet: discard its standard error.
         """
         super().__init__()
         self._process: asyncio.subprocess.Process | None = None

@@ -1,1 +1,1 @@
-"""The settings of a case: what there is to set, one class for each graph, and what is in force in a run."""
+"""The settings of a case: one class for each graph, and the values in force in a run."""

@@ -41,7 +41,7 @@ COMPOSED: dict[str, type[EveryGraph]] = {}  # the settings of a composed graph w
 
 # fmt: off
 class EveryGraph(BaseModel):
-    """The settings that every graph has, and what the class of a graph says of it."""
+    """The settings that every graph has, and the graph's facts that its class describes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -293,7 +293,7 @@ class EveryGraph(BaseModel):
         """Refuse the first stop that is nobody's name in one of our graphs. It reads the files of the graph.
 
         Raises:
-            BadInput: the name, and those that there are.
+            BadInput: the unknown name, and the known names.
         """
         if not (cls.graph and cls.is_ours):
             return
@@ -308,7 +308,7 @@ class EveryGraph(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
-        """Return the form of the settings in groups (`tribunal.settings.form`), with what the graph knows of each."""
+        """Return the form of the settings in groups (`tribunal.settings.form`), with the graph's facts for each."""
         schema = super().model_json_schema(*args, **kwargs)
         fields = schema["properties"]
         for name, form in fields.items():
@@ -320,12 +320,12 @@ class EveryGraph(BaseModel):
 
     @classmethod
     def describe_field(cls, name: str) -> str:
-        """Return what a form says of a setting: what it does, and its default."""
+        """Return the description of a setting in a form: its effect, and its default."""
         return f"{DECLARED[name].does} Default: {DECLARED[name].default}."
 
     @classmethod
     def _describe_for_graph(cls, fields: dict[str, JSON]) -> None:
-        """Add to the fields of a form what is known of the graph: its seats, policies, modes and nodes."""
+        """Add the graph's facts to the fields of a form: its seats, policies, modes and nodes."""
         several = [seat for seat in cls.seated if seat in KINDS]
         for table, value in (
             ("seats", {"type": "string", "examples": ["rehearsal"]}),

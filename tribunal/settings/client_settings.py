@@ -1,4 +1,4 @@
-"""What a server's client may set.
+"""The settings that a client of a server may set.
 
 On the command line and in Python whoever sets a setting is the operator, and may set all of them. A server's client
 may set what neither reads nor writes a file of the operator's, leads nowhere, runs no code, and costs no more than the

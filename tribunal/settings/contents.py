@@ -49,26 +49,26 @@ def remembered_text(kind: str, sha: str) -> str | None:
 
 
 class NamedTexts:
-    """The texts that a setting names: shipped ones by name, and the operator's files by path."""
+    """The texts that a setting names: shipped texts by name, and the operator's files by path."""
 
     def __init__(
         self, kind: Kind, form: str, check: Callable[[str, str], object], way_out: str, shipped: str | None = None
     ) -> None:
-        """Say what the texts are.
+        """Describe the texts.
 
         Args:
             kind: the setting.
-            form: what its files are: TOML or JSON.
+            form: the format of the files: TOML or JSON.
             check: is called with a text and its name, and raises `BadInput` if the text is none of these.
-            way_out: what to give instead, for an error; `{names}` are the shipped ones.
-            shipped: the folder of the shipped ones, as `package:folder`.
+            way_out: the advice of an error; `{names}` are the shipped names.
+            shipped: the folder of the shipped texts, as `package:folder`.
         """
         self._kind, self._form, self._check, self._way_out, self._shipped = kind, form, check, way_out, shipped
         self._held: dict[str, str] = {}
 
     @cached_property
     def shipped_names(self) -> list[str]:
-        """Return the names of the shipped ones."""
+        """Return the names of the shipped texts."""
         listed = resource(self._shipped).iterdir() if self._shipped else ()
         return sorted(each.name.removesuffix(".toml") for each in listed if each.name.endswith(".toml"))
 
@@ -86,7 +86,7 @@ class NamedTexts:
         return text
 
     def read_place(self, name: str) -> str:
-        """Return the text of this name as it stands now, checked."""
+        """Return the current text of this name, checked."""
         try:
             if name in self.shipped_names:
                 raw = resource(f"{self._shipped}/{name}.toml").read_bytes()
@@ -110,7 +110,7 @@ class NamedTexts:
 
         Args:
             name: of a shipped one, or a path.
-            afresh: read a file even where that was done before; so every post starts from it as it stands then.
+            afresh: read a file even if it was read before, so that every post starts from its current text.
 
         Raises:
             BadInput: as `read`.
@@ -120,14 +120,14 @@ class NamedTexts:
         return self._held[name]
 
     async def text_of_case(self, case: Mapping[str, Any] | None, name: str) -> str:
-        """Return the text that lies in a case, or that of the file if the case began without one.
+        """Return the text stored in a case, or the file's text if the case began without one.
 
         Args:
             case: its state; None: there is no case yet.
-            name: what the case calls the text.
+            name: the case's name for the text.
 
         Raises:
-            BadInput: what lies there is no text, or a client of this server may not set it; or as `read`.
+            BadInput: the stored value is no text, or a client of this server may not set it; or as `read`.
         """
         held = (case.get("context") or {}).get(self._kind) if case is not None else None
         if held is None:
@@ -141,10 +141,10 @@ class NamedTexts:
         return text
 
     def text_from(self, held: Any) -> str:
-        """Return the text that lies in a case.
+        """Return the text stored in a case.
 
         Raises:
-            BadInput: what lies there is none.
+            BadInput: the stored value is no text.
         """
         if not isinstance(held, str):
             raise BadInput(f"context.{self._kind}: {type(held).__name__}: is no text; give the whole text of its file")
@@ -167,7 +167,7 @@ def note_own_text(kind: Kind, text: str) -> None:
 
 
 def _is_own_text(kind: Kind, text: str) -> bool:
-    """Return whether a file of the operator's held the text: one that this process has read, or one before it."""
+    """Return whether a file of the operator had this text: a file read by this process, or by an earlier process."""
     if (kind, _hash_text(text)) in _from_files:
         return True
     try:
@@ -191,7 +191,7 @@ _opened: ContextVar[dict[Hashable, Any] | None] = ContextVar("opened", default=N
 
 @contextmanager
 def keep_files_read() -> Iterator[None]:
-    """Keep everything that is read by name from here on. Within another one, what that one holds is kept."""
+    """Keep everything that is read by name from now on. Inside another block, the outer block's files are used."""
     if _opened.get() is not None:
         yield
         return
@@ -203,10 +203,10 @@ def keep_files_read() -> Iterator[None]:
 
 
 def read_once(key: Hashable, read: Callable[[], Thing]) -> Thing:
-    """Return what was read under this key within `keep_files_read`, or else what `read` gives now.
+    """Return the value that was read under this key within `keep_files_read`, or the current result of `read`.
 
     Raises:
-        Exception: whatever `read` raises; nothing is kept then.
+        Exception: any exception of `read`; nothing is kept then.
     """
     held = _opened.get()
     if held is None:
@@ -222,12 +222,12 @@ Setting = TypeVar("Setting")
 
 
 async def apply_line_up(context: Context, case: Mapping[str, Any] | None = None, *, afresh: bool = False) -> Context:
-    """Return the context with its line-up filled in; what a run sets of its own beats the line-up's.
+    """Return the context with its line-up filled in; the run's own settings override the line-up's.
 
     Args:
         context: the settings of a run.
-        case: a case that has begun: the line-up whose text lies in it is the one.
-        afresh: read the file even where that was done before; so every post starts from it as it stands then.
+        case: a case that has begun: its stored line-up is used.
+        afresh: read the file even if it was read before, so that every post starts from its current text.
 
     Raises:
         BadInput: there is no such line-up, the file can't be read, or isn't a line-up; or a client of this server may

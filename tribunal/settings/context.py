@@ -1,4 +1,4 @@
-"""The settings of a case: `Context`, which has those of every graph, and what is in force in a run.
+"""The settings of a case: `Context`, which has the settings of every graph, and the values in force in a run.
 
 What a run sets here takes precedence over the environment, and the environment over defaults
 (`tribunal.settings.environment`).
@@ -46,7 +46,7 @@ class Context(  # type: ignore[misc]  # each base has a `model_construct` of its
     PredictSettings,
     TribunalSettings,
 ):
-    """The settings of a case: who sits in which seat, how long they argue, by which policy, and what a post may cost.
+    """The settings of a case: the models of its seats, its rounds, its policy, and its budget.
 
     It has the settings of every graph, for callers that name no graph and for nodes that serve several. A graph refuses
     those that it doesn't have, and a setting that it doesn't have is at its default here.
@@ -79,7 +79,7 @@ class Context(  # type: ignore[misc]  # each base has a `model_construct` of its
 
     @classmethod
     def describe_field(cls, name: str) -> str:
-        """Return what a form says of a setting, with the graphs that have it."""
+        """Return the description of a setting in a form, with the graphs that have it."""
         return describe_setting(name)
 
 
@@ -87,7 +87,7 @@ def context_from(values: Mapping[str, Any]) -> Context:
     """Return the context of these values.
 
     Raises:
-        BadInput: naming the first field that is wrong, its value, and what it may be.
+        BadInput: naming the first wrong field, its value, and the allowed values.
     """
     return Context(**values)
 
@@ -111,7 +111,7 @@ def widen(settings: EveryGraph) -> Context:
 
 
 def settings_for_record(context: Context) -> JSON:
-    """Return what a run sets, as a record keeps it: plain JSON, without defaults or an address with a password."""
+    """Return a run's settings for its record: plain JSON, without defaults and addresses with a password."""
     settings = context.model_dump(mode="json", exclude_defaults=True)
     if "@" in (context.searxng_url or ""):
         del settings["searxng_url"]
@@ -140,7 +140,7 @@ def own_context(given: Any) -> EveryGraph | None:
             `tribunal`, or holds settings by name there.
 
     Raises:
-        BadInput: what it holds as `tribunal` is neither.
+        BadInput: its `tribunal` is neither.
     """
     held = given
     if not isinstance(given, EveryGraph):
@@ -153,7 +153,7 @@ def own_context(given: Any) -> EveryGraph | None:
 
 
 def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Context:
-    """Return the settings in force: those of the case, in its channel `context`, from `receive` on.
+    """Return the settings in force: the settings of the case, in its channel `context`, after `receive`.
 
     So a router is a function of the state alone, and a case goes on with the settings that it began with, whatever the
     part of a run is given that takes it up again. A piece that runs where nothing received a post has those of the run.
@@ -161,7 +161,7 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     They are validated when they change, by the class of the case's graph: a client may edit the state.
 
     Raises:
-        BadInput: what the case holds are no settings; or, on a server, its client may not set one of them.
+        BadInput: the case's value is no settings; or, on a server, its client may not set one of them.
     """
     case = state.get("context")
     if case is None:
@@ -193,7 +193,7 @@ def _validate_case(written: str, graph: str, allowed: tuple[str | None, ...] | N
 
 
 def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
-    """Return a warning if this part of a run was given other settings than the case began with, which stand.
+    """Return a warning if this part of a run was given settings that differ from the case's, which are used.
 
     Raises:
         BadInput: on a server, where its client may not set one of them.
@@ -220,7 +220,7 @@ def refuse_unused_settings(graph: str | type[EveryGraph], context: EveryGraph, *
 
     Args:
         graph: the class of its settings, or a name, as of `settings_of`.
-        context: what was set.
+        context: the settings.
         can_stop: whether somebody can go on with a run that stops.
 
     Raises:
@@ -261,7 +261,7 @@ def refuse_configurable(
 
     Args:
         configurable: where they are looked for.
-        given: the settings that the run was given. LangGraph's server writes those into `configurable` as well.
+        given: the settings that the run was given. LangGraph's server writes them into `configurable` as well.
         models: whether models of the caller's may read `configurable`: a model object, or a node of their own.
         as_keyword: whether the caller gives settings as keywords, and not in `context`.
 

@@ -1,4 +1,4 @@
-"""Read what is set outside a run: the environment, a `.env` file, and the data folder. A run's own settings beat them.
+"""Settings outside a run: the environment, a `.env` file, and the data folder. A run's own settings override them.
 
 A `.env` file lies in the working folder, which may be anybody's: a cloned project, a data set. It may bring keys and
 say which model is used. Every other line of it (a data folder, a database, an address, a list of what is allowed, a
@@ -35,7 +35,7 @@ _log = logging.getLogger("tribunal")
 
 
 class DotEnv(NamedTuple):
-    """What a `.env` file says.
+    """The settings of a `.env` file.
 
     Attributes:
         lines: its settings by name.
@@ -61,12 +61,12 @@ class Environment(dict[str, str]):
     """The settings outside a run, by name.
 
     Attributes:
-        beneath: the names of those that the `.env` file sets, and nothing above it.
+        beneath: the names of the settings that only the `.env` file has.
         untrusted: the lines of the `.env` file that don't count, since it isn't trusted.
     """
 
     def __init__(self, held: Mapping[str, str], file: DotEnv) -> None:
-        """Keep the settings of the environment, and beneath them those of the file that count."""
+        """Store the environment's settings, and below them the settings of the file that count."""
         counted = {name: value for name, value in file.lines.items() if file.is_trusted or _HARMLESS.fullmatch(name)}
         super().__init__({**counted, **held})
         self.beneath = frozenset(counted) - frozenset(held)
@@ -74,7 +74,7 @@ class Environment(dict[str, str]):
 
 
 def read_dotenv() -> DotEnv:
-    """Return what the `.env` file of the working directory sets. Reads files: call it off the event loop.
+    """Return the settings of the working directory's `.env` file. Reads files: call it off the event loop.
 
     Nothing is put in for `${NAME}`: it would carry a key of the environment into an address of the file's choice.
     """
@@ -94,7 +94,7 @@ def read_dotenv() -> DotEnv:
 
 
 def environment(file: DotEnv | None = None) -> Environment:
-    """Return the settings outside a run: the environment, and beneath it a `.env` file. Empty ones count as unset.
+    """Return the settings outside a run: the environment first, then a `.env` file. Empty values count as unset.
 
     Args:
         file: what `read_dotenv` gave, if it has been read; else it is read now.
@@ -147,7 +147,7 @@ def setting(name: str) -> str | None:
 
 
 def data_folder(held: Mapping[str, str] | None = None) -> Path:
-    """Return where this project keeps what it makes: TRIBUNAL_DATA, or the platform's own place. Not created here.
+    """Return the folder of this project's data: TRIBUNAL_DATA, or the platform's own place. Not created here.
 
     Args:
         held: the `environment`, if it has been read.

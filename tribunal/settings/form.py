@@ -113,7 +113,7 @@ def _control_of(kind: JSON) -> JSON:
 def collect_edits(given: Mapping[str, Any], graph: str) -> dict[str, Any]:
     """Return settings whose edited prompts are in `prompt_texts`, without the words that a form has unedited.
 
-    Front ends send every field of a form back, also those that nobody has changed.
+    Front ends send every field of a form back, also the unchanged fields.
 
     Args:
         given: settings, which may be the fields of a graph's form.

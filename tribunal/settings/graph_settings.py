@@ -1,4 +1,4 @@
-"""The settings of each graph: one class a graph, with the rules of what has no effect in it.
+"""The settings of each graph: one class per graph, with the rules for settings without an effect.
 
 All else follows from these classes: `Context`, which has the settings of all of them; the form that Studio shows of a
 graph; the options of the command line and docs/settings.md; what a server's clients may set; and what a run refuses as
@@ -64,7 +64,7 @@ def _check_views(named: list[str]) -> list[str]:
 
 # fmt: off
 class PieceSettings(Panel, Research, Precedented, Triaged, Reviewed, Court):
-    """The settings of the pieces that the hybrid court is made of, with the rules of what has no effect."""
+    """The settings of the hybrid court's pieces, with the rules for settings without an effect."""
 
 
 class TribunalSettings(PieceSettings):
@@ -204,7 +204,7 @@ class MvDebateSettings(ManyTasks, Defined, Clausal, Exemplified, Judged, Argued,
 
 
 class BaselineSettings(ManyTasks, Variants, Defined, Clausal, Exemplified, Labelled, Judged, Ordered):
-    """The settings that the one-call baseline heeds."""
+    """The settings of the one-call baseline."""
 
     graph = "baseline"
     about = "one call to one model"
@@ -262,7 +262,7 @@ MODES = {graph: settings.modes for graph, settings in GRAPH_SETTINGS.items() if 
 
 
 def describe_setting(name: str) -> str:
-    """Describe a setting: the graphs that have it, what it does, its default."""
+    """Describe a setting: the graphs that have it, its effect, its default."""
     each = SETTINGS[name]
     return " ".join(filter(None, [name_graphs(each.graphs), each.does, f"Default: {each.default}."]))
 

@@ -49,7 +49,7 @@ class ManyTasks(EveryGraph):
 
 
 class Defined(EveryGraph):
-    """A graph whose agents are told the policy's definition."""
+    """A graph whose agents are shown the policy's definition."""
 
     policy_definition: str | None = setting(
         POLICY, "Definition",

@@ -81,7 +81,7 @@ class GraphNode(NamedTuple):
 
     Attributes:
         name: its name.
-        top: the node of the graph itself that it is, or lies in.
+        top: the node of the graph itself that contains it, or is it.
         drawn: its name in the drawing: `deep_dive:defend`.
         asks: whether it asks a model.
         function: the name of its function, after that of the subgraph that it lies in, if any: `deep_dive:defend_post`.
@@ -106,7 +106,7 @@ def nodes_of(graph: str) -> list[GraphNode]:
 
 
 def nodes_in(builder: Any, top: str = "", around: str = "") -> Iterator[GraphNode]:
-    """Yield the nodes of a builder, with those inside its subgraphs."""
+    """Yield the nodes of a builder, with the nodes inside its subgraphs."""
     for name, spec in builder.nodes.items():
         asks = getattr(spec.runnable, "asks_a_model", False)
         within = around.rstrip(":").rpartition(":")[2]
@@ -117,7 +117,7 @@ def nodes_in(builder: Any, top: str = "", around: str = "") -> Iterator[GraphNod
 
 
 def agents_of(graph: str) -> list[str]:
-    """Return the names of the nodes of a graph that ask a model, in the order in which they stand in it."""
+    """Return the names of a graph's nodes that ask a model, in the graph's order."""
     return list(dict.fromkeys(node.name for node in nodes_of(graph) if node.asks))
 
 

@@ -1,4 +1,4 @@
-"""How a setting is declared, and what is declared: settings, graphs and seats by name."""
+"""Declarations: how a setting is declared, and the names of all settings, graphs and seats."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tribunal.settings.names import SECTION_TITLES, Clients
 
 @dataclass
 class Setting:
-    """What is said of a setting beside its type: the `json_schema_extra` of its field.
+    """The description of a setting beside its type: the `json_schema_extra` of its field.
 
     Attributes:
         section: the section of the help and of docs/settings.md.
         title: its title in Studio.
-        does: what it does, in words.
-        value: its default; `list` and `dict` stand for an empty one.
+        does: its effect, in words.
+        value: its default; `list` and `dict` mean an empty one.
         default: its default in words, where they differ from the value.
         nodes: the nodes that read it; empty: every node that asks a model.
-        clients: what a server's client may set it to (`tribunal.settings.client_settings`).
+        clients: the values that a server's client may set (`tribunal.settings.client_settings`).
         words: whether it holds words that models are shown: Studio's type `prompt`.
         name: its name, which is that of the field.
         graphs: the graphs that have it; empty: every graph.
@@ -86,7 +86,7 @@ def settings_in_order() -> list[Setting]:
 
 
 def is_settable_seat(seat: str) -> bool:
-    """Return whether a seat can be set: one of ours, or of a graph of one's own that is loaded or installed."""
+    """Return whether a seat can be set: a built-in seat, or a seat of a custom graph that is loaded or installed."""
     kind = seat.partition(":")[0]
     if seat not in SETTABLE_SEATS and not SETTABLE_SEATS.get(kind):
         load_all("tribunal.graphs")  # only an unknown name waits for the packages of others

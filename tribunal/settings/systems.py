@@ -1,4 +1,4 @@
-"""Systems of one's own, and the seats there are: what a graph says of itself, so that it is treated as ours are.
+"""Custom systems, and all seats: a graph's description of itself, by which it is treated like a built-in graph.
 
 A system lives in a package of its own, whose `pyproject.toml` names its compiled graph (docs/systems_of_your_own.md):
 
@@ -41,13 +41,13 @@ _systems: dict[str, System] = {}
 
 @dataclass(frozen=True)
 class System:
-    """A system of one's own. To make one registers it: its seats may be set, and its prompts may be asked with.
+    """A custom system. Creating one registers it: its seats can be set, and its prompts can be used.
 
     Attributes:
         name: what users call its graph, and the name that the graph is compiled under.
-        about: one line on what it does, for lists.
+        about: one line on its purpose, for lists.
         seats: who may be asked in it, by name. Of several of a kind, such as `annotator:left`, the kind.
-        heeds: the settings that it heeds beside those that every graph heeds (docs/settings.md). Another one is
+        heeds: the settings that it uses beside those of every graph (docs/settings.md). Another setting is
             refused.
         prompts: the folder of its prompts, as a path or as `package:folder`. A file `annotate.md` there is the prompt
             `NAME/annotate`, and `system.md` holds its standing instructions, `system/NAME`. The name of a file has
@@ -115,7 +115,7 @@ def check_prompt_name(declared_by: str, name: str) -> None:
     """Check the name of a prompt, as a `System` or a `seat` declares it.
 
     Args:
-        declared_by: what the error begins with.
+        declared_by: the beginning of the error.
         name: the name.
 
     Raises:
@@ -132,7 +132,7 @@ def check_heeded(declared_by: str, names: Iterable[str]) -> None:
     """Check that settings can be declared as heeded. `mode` can't: it names the variants of our own systems.
 
     Args:
-        declared_by: what the error begins with.
+        declared_by: the beginning of the error.
         names: the settings.
 
     Raises:
@@ -144,10 +144,10 @@ def check_heeded(declared_by: str, names: Iterable[str]) -> None:
 
 
 class _DerivedSettings(EveryGraph):
-    """The settings of a graph of the user: those that its pieces heed, with the rules of our own pieces."""
+    """The settings of a user's graph: the settings of its pieces, with the rules of our own pieces."""
 
     def idle_settings(self) -> Iterator[tuple[Iterable[str], str]]:
-        """Yield what has no effect by the rules of our pieces. Settings that the graph doesn't have are at defaults."""
+        """Yield the settings without an effect, by our pieces' rules. Settings that the graph lacks have defaults."""
         yield from PieceSettings.model_construct(**dict(self)).idle_settings()
 
 
@@ -163,7 +163,7 @@ def derive_settings(
 
     Args:
         graph: its name in refusals.
-        heeded: the settings that it heeds beside those of every graph.
+        heeded: the settings that it uses beside those of every graph.
         seats: who may be asked in it; empty: unknown.
         modes: the modes that it can run in.
         heeding: the nodes that heed each setting, by the setting's name.
@@ -209,7 +209,7 @@ def resource(place: str | Path) -> Traversable:
     """Return the file or folder of a place.
 
     Args:
-        place: a path, or `package:path`, which lies in an installed package.
+        place: a path, or `package:path` inside an installed package.
 
     Raises:
         BadInput: there is no such package.
@@ -234,7 +234,7 @@ def _read_folder(folder: str | Path, suffix: str, field: str) -> dict[str, str]:
 
 
 def register_seats(names: Iterable[str]) -> None:
-    """Let seats of a graph of one's own be set like ours.
+    """Let the seats of a custom graph be set like ours.
 
     Raises:
         BadInput: one is no plain name.

@@ -15,14 +15,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """Return a validation error as one line: field, value, what was expected."""
+    """Return a validation error as one line: field, value, and the expected value."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "settings"
     return f"{field}: {shorten_repr(first['input'])}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def read_toml_model(model: type[Model], path: Path, called: str) -> Model:
-    """Return what a TOML file holds, as a model; raise `BadInput` if it can't be read, or a field is wrong."""
+    """Return the content of a TOML file, as a model; raise `BadInput` if it can't be read, or a field is wrong."""
     try:
         return model.model_validate(parse_toml(read_regular(path)))
     except OSError as error:
