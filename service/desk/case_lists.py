@@ -269,6 +269,8 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     elif not again and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
     done: JSON = {"said": action, "about": about, "category_now": decision.get("category", "")}
+    if action == "change" and decision["category"] == model_category(before):
+        done["said"] = "accept"
     if blind:
         done |= {"said": "blind", "court": model_category(before) or ""}
     if others:
@@ -311,13 +313,13 @@ async def decides_blind(visit: DeskVisit, case_id: str) -> bool:
 async def _decide_one(
     visit: DeskVisit, row: JSON, decision: JSON, question: str | None, together: Sequence[str], *, blind: bool
 ) -> OpenCase:
-    """Decide a case. Blind, whoever chooses the model's category has accepted its verdict."""
+    """Decide a case. Whoever chooses the model's category has accepted its verdict."""
     court = model_category(row)
     noted: JSON = {"together": list(together)} if together else {}
     if blind:
         noted |= {"blind": True, "court": court}
-        if decision["action"] == "change" and decision["category"] == court:
-            decision = {"action": "accept", "note": decision["note"], "clauses": decision["clauses"]}
+    if decision["action"] == "change" and decision["category"] == court:
+        decision = {"action": "accept", "note": decision["note"], "clauses": decision["clauses"]}
     return await visit.replica.reviews.decide(
         row["id"], visit.person, decision, question, visit.who, leads=visit.leads,
         undo_seconds=visit.replica.options.desk_undo, noted=noted,
