@@ -95,7 +95,7 @@ def retry(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Put a failed or cancelled case of the service back into the queue.
+    """Put a case of the service without a verdict, or a cancelled one, back into the queue.
 
     With --release: take a running case from its process. A case of the service goes back to the queue; resume any
     other with tribunal review resume.

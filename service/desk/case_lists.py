@@ -276,6 +276,8 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     if decision.get("category") == model_category(before):
         action = "accept"
     done: JSON = {"said": action, "about": about, "category_now": decision.get("category", "")}
+    if action == "change" and decision["category"] == model_category(before):
+        done["said"] = "accept"
     if blind:
         done |= {"said": "blind", "court": model_category(before) or ""}
     if others:

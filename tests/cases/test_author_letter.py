@@ -277,7 +277,7 @@ async def test_nothing_of_anybody_else_is_shown_to_the_model_or_to_them(untransl
         first, second = [request for request in server.requests if is_explainer(request)]
     assert made.source == "written"
     assert "names 'kim'" in second.text
-    assert lines_of(made, "automation") == ["An automated system examined your post, and a person decided."]
+    assert lines_of(made, "automation")[0] == "An automated system examined your post, and a person decided."
     for words in ("an-earlier-post-of-others", "secret-note", "kim", "scripted", "defence-1"):
         assert words not in first.text
         assert words not in draw_page(made) + draw_markdown(made) + made.model_dump_json()

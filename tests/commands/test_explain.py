@@ -92,7 +92,7 @@ def test_a_record_in_a_file_is_shown_with_the_words_of_its_kept_case(tmp_path: P
     assert "".join(each["text"] for each in held["post"]["segments"]) == POST
     letter = json.loads(ran("explain", str(file), "--for", "poster", "--format", "json").stdout)
     assert letter["post"] == POST
-    ran("cases", "erase", held["case"], "--yes")
+    ran("cases", "forget", "--case", held["case"], "--yes")
     erased = json.loads(ran("explain", str(file), "--format", "json").stdout)
     assert (erased["post"]["segments"], bool(erased["erased"])) == ([], True)
 

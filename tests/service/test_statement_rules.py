@@ -65,7 +65,7 @@ def test_a_category_that_is_not_hate_is_stated_as_what_it_is() -> None:
     held = parse_toml(example_mapping())["all"]
     made = statement_of(row, StatementRequest(read_mapping(None, held)), None)
     assert (made.category, made.category_specification) == ("STATEMENT_CATEGORY_OTHER_VIOLATION_TC", None)
-    assert "fall under the category Toxic" in made.decision_facts
+    assert "falls under the category Toxic" in made.decision_facts
     assert "hate" not in made.decision_facts + str(made.incompatible_content_explanation)
     del held["incompatible_content_ground"]
     law = {"decision_ground": "DECISION_GROUND_ILLEGAL_CONTENT", "illegal_content_legal_ground": "A law"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.doubles import Reply
 from tests.openai_server import OpenAIServer
 from tests.service.at_desk import signed_in
 from tests.service.conftest import check_refusal, opened, serving
+from tests.service.decided_here import run
 from tests.service.test_service import ended
 from tribunal.review.audit import check_records
 from tribunal.store import audit as audit_log
@@ -42,6 +44,17 @@ async def test_a_waiting_case_is_retried_and_decided_by_category(database: str, 
         log = await audit_log.page(store, subject=at.rpartition("/")[2], limit=100)
         said = [audit_log.readable(each)["details"] for each in log if each["kind"] == "case.answered"]
         assert [each["action"] for each in said] == ["retry", "change"]
+
+
+async def test_a_waiting_case_is_retried_at_the_terminal(database: str) -> None:
+    script = court_script(explicit=True, judge=[NO_VERDICT["refusal"], Reply(SURE)])
+    async with OpenAIServer(script), serving(database, settings=SETTINGS) as client:
+        got = await client.post("/v1/judge?wait=60", json=asked(review=True))
+        case = got.headers["tribunal-case"]
+        both = await run("review", "decide", case, "--retry", "--accept", "--database", database)
+        assert both.exit_code == 2
+        done = await run("review", "decide", case, "--retry", "--reviewer", "kim", "--json", "--database", database)
+        assert json.loads(done.stdout)["category"] == "Religious", done.output
 
 
 @pytest.mark.parametrize("outcome", NO_VERDICT)

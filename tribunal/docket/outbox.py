@@ -78,7 +78,7 @@ class CaseMessage(Frozen):
     clauses: tuple[str, ...] = Field(
         default=(), description="the clauses of the policy that the outcome rests on, by their ids"
     )
-    explanation: str | None = Field(default=None, description="a model's words, which may quote the post")
+    explanation: str | None = Field(default=None, description="a model's or a person's words, which may quote the post")
     policy_sha: str | None = None
     cancelled: str | None = Field(default=None, description="why it ended without an outcome")
     link: str = Field(description="where the case is shown to whoever has a key for it")
