@@ -287,7 +287,7 @@ def _jackknife_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool
     together = float(sizes @ sizes) / len(cell)
     # One error takes from macro-F1 as much as from the accuracy of so many posts: fewer where a label is rare.
     as_many = int((gold > 0).sum()) ** 2 / float((1 / gold[gold > 0]).sum())
-    posts_at_ends = {name: as_many / together for name in ("macro_f1", *_FROM_MINUS_1)}
+    posts_at_ends = dict.fromkeys(("macro_f1", *_FROM_MINUS_1), as_many / together)
     posts_at_ends["weighted_f1"] = len(cell) / together
 
     def within_0_and_1(sums: Floats) -> dict[str, Floats]:

@@ -168,7 +168,9 @@ async def test_the_answer_and_its_picture_are_in_the_first_screen(
     box = await page.locator("figure.answer svg").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < height
-    labels = await page.locator("figure.answer svg text").evaluate_all("all => all.map(each => each.getBoundingClientRect().toJSON())")
+    labels = await page.locator("figure.answer svg text").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().toJSON())"
+    )
     overlaps = [
         (one, other)
         for one, other in combinations(labels, 2)
