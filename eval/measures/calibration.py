@@ -130,7 +130,10 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
 
 
 def reliability_bins(confidence: Floats, right: Bools, cluster: Ints) -> list[JSON]:
-    """Return stated confidence, and accuracy with its interval, in bins of equal width over [0, 1]: (0, 0.1], …; 0 is in the first."""
+    """Return stated confidence, and accuracy with its interval, in bins of equal width.
+
+    They are (0, 0.1], …; 0 is in the first.
+    """
     within = _bin_numbers(confidence)
     bins = []
     for number in np.unique(within).tolist():
