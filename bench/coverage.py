@@ -58,7 +58,7 @@ _COLUMNS = (*_MEASURES, *(f"{name}, {true}" for true in _DIFFERENCES for name in
 def coverage(quick: bool) -> None:
     """Print how often intervals of measures, of differences and of the calibration error hold the true value.
 
-    Differences are of two systems that recognise labels equally well, and of two where the second does so 0.05 less often.
+    Differences are of two equal systems, and of two where the second recognises each label 0.05 less often.
     Posts are independent, or come in clusters of about four that often share their fate. In brackets: how often the
     interval lies below the true value, and how often above it.
     """

@@ -20,6 +20,7 @@ from tribunal.eval.datasets.stored_data import ImageFinder, candidate_paths
 from tribunal.process.files import hash_file, is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import (
     TableRow,
+    find_arrow_files,
     find_files,
     read_rows,
     refuse_pointer,
@@ -151,6 +152,8 @@ class DatasetSpec:
             return split or self.default, (Path(str(resource(self.shipped))),)
         if data.is_file():
             return self._split_of_file(data, split), (data,)
+        if self.splits_by_column and (tables := find_arrow_files(data)):
+            return self._split_of_file(tables[0], split), tables
         wanted = split if split is not None and split in self.splits else self.default
         if not data.is_dir() or not self.splits[wanted]:
             raise BadInput(

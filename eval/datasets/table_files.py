@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 # What is read of a folder. A text file there may be anything.
-KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet")
+KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
+_ABOUT_ARROW = ("state.json", "dataset_info.json", "dataset_dict.json")  # what `save_to_disk` writes beside its tables
 _EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _AT_A_TIME, _CHUNK = 8, 1_000  # files that are copied, and images that are looked through, together
 _LARGE = 100 * 1024 * 1024  # bytes, for which one waits
@@ -157,7 +158,9 @@ def _is_hidden(name: str) -> bool:
 
 def _is_table(name: str) -> bool:
     file = TableFile(Path(name))
-    return not _is_hidden(name) and file.suffix in KINDS and not (file.is_packed and file.suffix == ".parquet")
+    if _is_hidden(name) or name in _ABOUT_ARROW or (file.suffix == ".arrow" and name.startswith("cache-")):
+        return False
+    return file.suffix in KINDS and not (file.is_packed and file.suffix in (".parquet", ".arrow"))
 
 
 def _partition_cells(parts: tuple[str, ...]) -> Cells:

@@ -22,6 +22,7 @@ from tribunal.eval.measures.rates import (
     divide,
     draw_resamples,
     number_or_none,
+    share_interval,
 )
 from tribunal.schema import JSON
 
@@ -65,7 +66,7 @@ def measure_calibration(
             **calibration_intervals(confidence, right, of, cells),
             "auroc_hate": _auroc_interval(score, hate, of, cells),
         },
-        "reliability": reliability_bins(confidence, right),
+        "reliability": reliability_bins(confidence, right, of),
         "risk_coverage": [curve[place] for place in kept],
         "coverage_at_risk": coverage_at_risks(confidence, right, of, cells),
         "notes": _undefined_in_words(right, hate, of),
@@ -128,8 +129,11 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
     return found
 
 
-def reliability_bins(confidence: Floats, right: Bools) -> list[JSON]:
-    """Return stated confidence and accuracy in bins of equal width over [0, 1]: (0, 0.1], …; 0 is in the first."""
+def reliability_bins(confidence: Floats, right: Bools, cluster: Ints) -> list[JSON]:
+    """Return stated confidence, and accuracy with its interval, in bins of equal width.
+
+    They are (0, 0.1], …; 0 is in the first.
+    """
     within = _bin_numbers(confidence)
     bins = []
     for number in np.unique(within).tolist():
@@ -141,6 +145,7 @@ def reliability_bins(confidence: Floats, right: Bools) -> list[JSON]:
                 "n": int(here.sum()),
                 "confidence": float(confidence[here].mean()),
                 "accuracy": float(right[here].mean()),
+                "interval": share_interval(cluster[here], right[here]),
             }
         )
     return bins

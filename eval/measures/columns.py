@@ -77,6 +77,7 @@ class RunColumns:
     confidence: Floats  # nan where there is none
     seconds: Floats
     calls: Ints
+    requests: Ints  # those of the calls, re-asks and retries included
     prompt_tokens: Ints
     completion_tokens: Ints
     cached_tokens: Ints  # -1 where the provider says nothing of them
@@ -298,6 +299,7 @@ def result_numbers(result: Result) -> dict[str, int]:
         "hateful": NO_LABEL if label == NO_LABEL else int(label > 0 if hateful is None else hateful),
         "uncertain": int(result.uncertain),
         "calls": usage.calls,
+        "requests": sum(call.attempts for call in result.calls if not call.cached),
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "cached_tokens": -1 if usage.cached_tokens is None else usage.cached_tokens,

@@ -36,6 +36,7 @@ SPANNED = ("calls", "tokens", "seconds")  # whose means have an interval
 def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
     """Return total, mean, median and 95th percentile over results, one a post and repeat, whatever their outcome.
 
+    A call that is asked again or retried makes several `requests`.
     Answers from the project's own cache cost nothing and are counted apart (`from_cache`). `seconds` is wall time.
     `unseen_calls` are those that the graph made past `ask`, there only if it made some: nothing else counts them.
     `estimated_calls` are those whose tokens the server didn't count; there only if there are some.
@@ -44,6 +45,7 @@ def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
     """
     each: dict[str, Ints | Floats] = {
         "calls": columns.calls,
+        "requests": columns.requests,
         "tokens": columns.prompt_tokens + columns.completion_tokens,
         "prompt_tokens": columns.prompt_tokens,
         "completion_tokens": columns.completion_tokens,

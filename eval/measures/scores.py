@@ -10,8 +10,9 @@ the other one. Of several it is no label at all: it misses the post's own label 
 docs/measures.md says which intervals are which.
 
 Macro- and weighted F1, kappa and Matthews' correlation have intervals by the jackknife over clusters, on the scale of
-the logit: within their bounds, and always about their estimate. The variance is that of the estimates without one cluster each (Tukey, 1958), and no less
-than that without one result each. Its degrees of freedom are Satterthwaite's (1946).
+the logit: within their bounds, and always about their estimate. The variance is that of the estimates without one
+cluster each (Tukey, 1958), and no less than that without one result each. Its degrees of freedom are Satterthwaite's
+(1946).
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters
     """Score these rows, or all: the headline's measures, and beside them those that count errors.
 
     Fractions; None where a measure isn't defined: of no posts, precision where nothing was called positive, recall
-    where nothing is, F1 where both, Cohen's kappa and Matthews' correlation (`mcc`) where one label occurs. `macro_f1` and `weighted_f1` are over the labels that occur, as gold or as answer,
-    in the scheme that is compared; `precision`, `recall` and `f1` are of the positive class, folded to yes or no.
+    where nothing is, F1 where both, Cohen's kappa and Matthews' correlation (`mcc`) where one label occurs. `macro_f1`
+    and `weighted_f1` are over the labels that occur, as gold or as answer, in the scheme that is compared; `precision`,
+    `recall` and `f1` are of the positive class, folded to yes or no.
 
     With `clusters`, `intervals` beside each have the lowest and the highest value of every measure. That is None where
     there is none: for a measure that isn't defined, for results of one cluster alone, and for macro- and weighted F1,
@@ -287,7 +289,7 @@ def _jackknife_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool
     together = float(sizes @ sizes) / len(cell)
     # One error takes from macro-F1 as much as from the accuracy of so many posts: fewer where a label is rare.
     as_many = int((gold > 0).sum()) ** 2 / float((1 / gold[gold > 0]).sum())
-    posts_at_ends = {name: as_many / together for name in ("macro_f1", *_FROM_MINUS_1)}
+    posts_at_ends = dict.fromkeys(("macro_f1", *_FROM_MINUS_1), as_many / together)
     posts_at_ends["weighted_f1"] = len(cell) / together
 
     def within_0_and_1(sums: Floats) -> dict[str, Floats]:

@@ -204,6 +204,7 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
         "costs": costs,
         "worth": costs_and_scores(columns, measured, known, cluster),
         "calls": None if imported else cost["calls"]["mean"],
+        "requests": None if imported else cost["requests"]["mean"],
         "tokens": None if imported else cost["tokens"]["mean"],
         "unseen": cost["unseen_calls"]["total"] if "unseen_calls" in cost else 0,
     }

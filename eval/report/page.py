@@ -165,8 +165,6 @@ def _jinja_environment(form: str) -> Environment:
         "scores": lambda ends: None if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
         "probability": lambda p: None if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}",
         "money": _format_money,
-        "amounts": span(lambda amount, digits=2: f"{amount:,.{digits}f}"),
-        "sums": span(_format_money),
         "cost": _format_cost,
         "cost_span": span(_format_cost),
         "set": lambda value: "default" if value is None else value if isinstance(value, str) else json.dumps(value),
@@ -193,7 +191,7 @@ def _format_cost(value: float | None, kind: str) -> str | None:
     """Return an amount of money, tokens, calls or seconds."""
     if value is None or kind == "money":
         return _format_money(value)
-    return f"{value:,.{0 if kind == 'tokens' else 2}f}".removesuffix(".00")
+    return f"{value:,.{0 if 'tokens' in kind else 2}f}".removesuffix(".00")
 
 
 def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:

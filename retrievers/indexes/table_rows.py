@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from tribunal.core.text import make_visible, nearest_names, parse_json, restore_cell, wellformed
 from tribunal.errors import BadInput
@@ -28,6 +28,9 @@ from tribunal.retrievers.indexes.bounded_text import (
     too_large,
 )
 from tribunal.settings.environment import say_once
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns
@@ -220,6 +223,19 @@ def find_files(folder: Path, names: Iterable[str]) -> list[Path]:
     return next((found for name in names if (found := sorted(folder.glob(name)))), [])
 
 
+def find_arrow_files(folder: Path) -> tuple[Path, ...]:
+    """Return the tables in a folder that `save_to_disk` of Hugging Face datasets wrote; none in any other folder.
+
+    Raises:
+        BadInput: the folder has several splits.
+    """
+    splits = sorted(each.parent for each in folder.glob("*/state.json"))
+    if (folder / "dataset_dict.json").is_file() and splits:
+        names = ", ".join(each.name for each in splits)
+        raise BadInput(f"data: {folder}: has the splits {names}; give the folder of one: --data {splits[-1]}")
+    return tuple(sorted(folder.glob("data*.arrow"))) if (folder / "state.json").is_file() else ()
+
+
 def read_rows(
     file: Path | TableFile,
     owner: str,
@@ -259,13 +275,16 @@ def read_rows(
         if suffix == ".parquet" and not table.is_packed:
             require_extra(str(table), "eval")
             rows = enumerate(_read_parquet(table), start=1)
+        elif suffix == ".arrow" and not table.is_packed:
+            require_extra(str(table), "eval")
+            rows = enumerate(_read_arrow(table), start=1)
         elif suffix in {".csv", ".tsv", ".tab", ".txt"}:
             rows = enumerate(_read_delimited(table, encoding, delimiter, strict, ragged), start=1)
         elif suffix in {".json", ".jsonl", ".ndjson"}:
             rows = _read_json(table, encoding, keyed=keyed)
         else:
             shown_suffix = suffix + _PACKED * table.is_packed or "no suffix"
-            raise BadInput(f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
+            raise BadInput(f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON, Parquet or Arrow")
         for number, (key, cells) in enumerate(rows, start=1):  # noqa: B007 (errors name it)
             row = TableRow(owner, table.name, wellformed(key) if isinstance(key, str) else key, cells)
             if not isinstance(cells, dict):
@@ -384,12 +403,30 @@ def _read_parquet(table: TableFile) -> Iterator[Cells]:
             groups = [file.metadata.row_group(each) for each in range(file.metadata.num_row_groups)]
             longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
             for batch in file.iter_batches(batch_size=max(1, min(_MOST_BATCH, MOST_ROW // max(1, longest)))):
-                if batch.nbytes <= MOST_ROW:
-                    yield from batch.to_pylist()
-                    continue
-                for row in (batch.slice(place, 1) for place in range(batch.num_rows)):
-                    if row.nbytes > MOST_ROW:
-                        raise too_large()
-                    yield from row.to_pylist()
+                yield from _rows_of_batch(batch)
     except (pa.ArrowException, ValueError) as error:
         raise BadInput(f"file {table}: not Parquet: {error}") from error
+
+
+def _read_arrow(table: TableFile) -> Iterator[Cells]:
+    """Read a file that `save_to_disk` of Hugging Face datasets writes: an Arrow stream."""
+    import pyarrow as pa
+
+    check_regular(table.path)
+    try:
+        with pa.memory_map(str(table.path)) as file, pa.ipc.open_stream(file) as stream:
+            for batch in stream:
+                batch.validate(full=True)
+                yield from _rows_of_batch(batch)
+    except (pa.ArrowException, ValueError) as error:
+        raise BadInput(f"file {table}: not an Arrow stream: {error}") from error
+
+
+def _rows_of_batch(batch: RecordBatch) -> Iterator[Cells]:
+    if batch.nbytes <= MOST_ROW:
+        yield from batch.to_pylist()
+        return
+    for row in (batch.slice(place, 1) for place in range(batch.num_rows)):
+        if row.nbytes > MOST_ROW:
+            raise too_large()
+        yield from row.to_pylist()

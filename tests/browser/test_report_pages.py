@@ -129,7 +129,8 @@ async def test_plots_and_shades_are_read_by_day_and_by_night(chromium: Browser, 
     contrast, element = await page.evaluate(CONTRAST)
     assert contrast >= 4.5, element
     plots = page.locator("svg.plot")
-    # The answer; fronts by three costs and two scores, and two of each functionality; of each run and functionality, confidence.
+    # The answer; fronts by three costs and two scores, and two of each functionality; confidence of each run and
+    # functionality.
     assert await plots.count() == 1 + 3 * 2 + 12 * 2 + 4 * (2 + 12 * 2)
     for number in range(await plots.count()):
         told = await plots.nth(number).evaluate("each => [...each.children].slice(0, 2).map(part => part.textContent)")
@@ -168,7 +169,9 @@ async def test_the_answer_and_its_picture_are_in_the_first_screen(
     box = await page.locator("figure.answer svg").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < height
-    labels = await page.locator("figure.answer svg text").evaluate_all("all => all.map(each => each.getBoundingClientRect().toJSON())")
+    labels = await page.locator("figure.answer svg text").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().toJSON())"
+    )
     overlaps = [
         (one, other)
         for one, other in combinations(labels, 2)

@@ -25,14 +25,15 @@ def test_ece_worked_by_hand() -> None:
     right = np.array([True, False, True, True])
     # (0.9, 1]: 2 posts, half right, said 0.95. (0.8, 0.9]: said 0.85, right. (0.5, 0.6]: said 0.6, right.
     assert calibration_scores(confidence, right)["ece"] == pytest.approx((2 * 0.45 + 1 * 0.15 + 1 * 0.4) / 4)
-    assert [(each["from"], each["to"], each["n"]) for each in reliability_bins(confidence, right)] == [
+    assert [(each["from"], each["to"], each["n"]) for each in reliability_bins(confidence, right, np.arange(4))] == [
         (0.5, 0.6, 1), (0.8, 0.9, 1), (0.9, 1.0, 2),
     ]  # fmt: skip
 
 
 def test_a_confidence_on_an_edge_lies_below_it() -> None:
     edges = np.arange(11) / 10
-    bins = reliability_bins(edges, np.ones(11, dtype=bool))
+    bins = reliability_bins(edges, np.ones(11, dtype=bool), np.arange(11))
+    assert all(each["interval"][0] < 1 == each["interval"][1] for each in bins)
     assert [each["n"] for each in bins] == [2] + [1] * 9  # 0 and 0.1 share the first
     assert [each["to"] for each in bins[1:]] == edges[2:].tolist()
 
