@@ -24,7 +24,7 @@ from tribunal.runner.results import Sample
 from tribunal.schema import JSON
 from tribunal.store.audit import sha
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases
+from tribunal.store.tables import COUNTED, cases
 
 _DIGITS = 6  # of a probability
 
@@ -215,7 +215,7 @@ def read_decisions(path: Path) -> Iterator[Decision]:
 
 async def stored_decisions(store: Store) -> AsyncIterator[Decision]:
     """Yield the verdicts on hate speech of a database, also of posts whose text isn't kept."""
-    async for row in finished_cases(store, cases.c.outcome == "verdict", cases.c.hateful.is_not(None)):
+    async for row in finished_cases(store, COUNTED, cases.c.outcome == "verdict", cases.c.hateful.is_not(None)):
         record, text = row["record"] or {}, (row["post"] or {}).get("text")
         probability = record.get("probability")
         if probability is None:

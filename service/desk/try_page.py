@@ -79,9 +79,9 @@ async def try_post(
     if not body.keep:
         raise Problem("bad_input", "keep: false: a trial that is to be seen is kept; leave it out")
     new = await make_case(body, replica)
-    # A post that is tried is no moderator's work.
+    # A post that is tried is no moderator's work, and counts nowhere.
     settings = {name: value for name, value in new.settings.items() if name not in ("review", "review_rule")}
-    new = new.model_copy(update={"settings": settings})
+    new = new.model_copy(update={"settings": settings, "practice": "tried"})
     opening = asyncio.create_task(replica.intake.open_case(new, who, deadline_s=body.deadline_s or _HOLD_SECONDS))
     opened = await asyncio.shield(opening)
     return EventSourceResponse(_stream_trial(replica, opened, body.text or ""))

@@ -1,4 +1,4 @@
-"""Count the work at the desk from the audit log: seconds a case, breaks, decisions taken back, blind agreement."""
+"""Count the work at the desk from the audit log, and measure the agreement of second opinions."""
 
 from __future__ import annotations
 
@@ -48,6 +48,26 @@ class DeskFigures(Described):
     """decisions that were taken back at once"""
     blind: RaterAgreement
     """of the model and whoever decided without having seen its verdict; decisions taken back don't count"""
+
+
+class NamedAgreement(Described):
+    """The agreement of a reviewer, or about a category."""
+
+    name: str = Field(examples=["kim (desk)"])
+    """a reviewer, or a category; court: no person decided first"""
+    agreement: RaterAgreement
+    """of a category: whether both gave it or neither did"""
+
+
+class SecondOpinionFigures(Described):
+    """Second opinions that were given in this time."""
+
+    all: RaterAgreement
+    """of who decided, and who gave the second opinion"""
+    reviewers: list[NamedAgreement]
+    """by reviewer: of all pairs that they are one of"""
+    categories: list[NamedAgreement]
+    """by category"""
 
 
 class _Decision(Frozen):
@@ -117,4 +137,18 @@ def _work_of(name: str, decisions: Sequence[_Decision], breaks: int) -> Reviewer
         median=round(statistics.median_low(took), 1) if took else None,
         p90=round(float(np.quantile(took, 0.9, method="inverted_cdf")), 1) if took else None,
         breaks=breaks,
+    )
+
+
+def measure_agreement(pairs: Sequence[Any]) -> SecondOpinionFigures:
+    """Return the agreement of pairs: who decided first and second, and the categories that they gave."""
+    reviewers = sorted({name for one, other, _, _ in pairs for name in (one, other)})
+    categories = sorted({name for _, _, one, other in pairs for name in (one, other)})
+    given = [(one, other) for _, _, one, other in pairs]
+    by_reviewer = {name: [(c, d) for a, b, c, d in pairs if name in (a, b)] for name in reviewers}
+    by_category = {name: [(str(c == name), str(d == name)) for c, d in given] for name in categories}
+    return SecondOpinionFigures(
+        all=cohen_kappa(given),
+        reviewers=[NamedAgreement(name=name, agreement=cohen_kappa(by_reviewer[name])) for name in reviewers],
+        categories=[NamedAgreement(name=name, agreement=cohen_kappa(by_category[name])) for name in categories],
     )

@@ -1,14 +1,13 @@
 """The board's numbers: what was decided in a time, how fast, at what cost, how often it was changed, what has shifted.
 
 Each is one statement over an index, or over a narrow table, so that they come quickly however many cases there are. The
-new trials of appeals are no posts: they count in the cost alone.
+new trials of appeals and practice are no posts: they count in the cost alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,12 +16,11 @@ from sqlalchemy import Integer, and_, cast, func, literal_column, select, union_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.core.times import DAY
-from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
 from tribunal.service.replica.case_queries import waits_for_review
-from tribunal.service.replica.desk_figures import DeskFigures, count_desk_work
+from tribunal.service.replica.desk_figures import DeskFigures, SecondOpinionFigures, count_desk_work, measure_agreement
 from tribunal.service.replica.options import Described
 from tribunal.store.engine import Store
-from tribunal.store.tables import appeals, audit, cases, decisions, second_opinions
+from tribunal.store.tables import COUNTED, PRACTICE, appeals, audit, cases, decisions, second_opinions
 
 
 class TimeSpan(Described):
@@ -168,26 +166,6 @@ class CategoryDrift(Described):
     """each category, the most frequent first"""
 
 
-class NamedAgreement(Described):
-    """The agreement of a reviewer, or about a category."""
-
-    name: str = Field(examples=["kim (desk)"])
-    """a reviewer, or a category; court: no person decided first"""
-    agreement: RaterAgreement
-    """of a category: whether both gave it or neither did"""
-
-
-class SecondOpinionFigures(Described):
-    """Second opinions that were given in this time."""
-
-    all: RaterAgreement
-    """of who decided, and who gave the second opinion"""
-    reviewers: list[NamedAgreement]
-    """by reviewer: of all pairs that they are one of"""
-    categories: list[NamedAgreement]
-    """by category"""
-
-
 class Figures(Described):
     """The board's numbers of a time."""
 
@@ -195,6 +173,8 @@ class Figures(Described):
     """the time"""
     outcomes: dict[str, int] = Field(examples=[{"verdict": 118, "pending": 2}])
     """posts by outcome"""
+    left_out: dict[str, int] = Field(examples=[{"tried on /try": 3}])
+    """posts that count only in the cost, by reason"""
     days: list[DayFigures]
     """the days on which something ended, the earliest first"""
     automated: AutomationFigures
@@ -224,6 +204,7 @@ async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = 
     """
     earlier = before or span.before
     async with store.reading() as connection:
+        left_out = await _count_practice(connection, span)
         days, by_people = await _count_days(connection, span, postgres=store.postgres)
         reversals = await _count_reversals(connection, span)
         times = await _measure_decisions(connection, span)
@@ -231,16 +212,19 @@ async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = 
         categories = await _count_categories(connection, span), await _count_categories(connection, earlier)
         opinions = second_opinions.c
         given = select(opinions.first, opinions.second, opinions.first_category, opinions.second_category)
-        desk = await count_desk_work(connection, is_within(audit.c.at, span))
-        pairs = (await connection.execute(given.where(is_within(opinions.given, span)))).all()
+        of_log = and_(is_within(audit.c.at, span), of_counted_case(audit.c.subject))
+        desk = await count_desk_work(connection, of_log)
+        of_opinions = is_within(opinions.given, span), of_counted_case(opinions.case_id)
+        pairs = (await connection.execute(given.where(*of_opinions))).all()
     # Off the event loop: scipy and statsmodels take a second to import.
     drift = await asyncio.to_thread(_measure_drift, *categories, earlier)
-    agreement = await asyncio.to_thread(_measure_agreement, pairs)
+    agreement = await asyncio.to_thread(measure_agreement, pairs)
     outcomes = sum((Counter(day.outcomes) for day in days), Counter[str]())
     verdicts = outcomes["verdict"]
     return Figures(
         span=span,
         outcomes=outcomes,
+        left_out=left_out,
         days=days,
         automated=AutomationFigures(
             verdicts=verdicts, by_people=by_people, share=_share_of(verdicts - by_people, verdicts)
@@ -262,9 +246,17 @@ def is_within(column: Any, span: TimeSpan) -> Any:
 
 
 def ended_within(span: TimeSpan, *, trials: bool = False) -> Any:
-    """Return the condition that a case ended in this time, as `cases_by_end` has it; new trials only if asked for."""
+    """Return the condition that a case ended in this time, as `cases_by_end` has it.
+
+    New trials of appeals and practice only with `trials`.
+    """
     ended = and_(cases.c.outcome.is_not(None), is_within(cases.c.finished, span))
-    return ended if trials else and_(ended, cases.c.appeal_id.is_(None))
+    return ended if trials else and_(ended, COUNTED)
+
+
+def of_counted_case(case_id: Any) -> Any:
+    """Return the condition that a row is about a case that counts; `case_id` is its column."""
+    return case_id.not_in(select(cases.c.id).where(cases.c.practice.is_not(None)))
 
 
 def select_verdict_times(span: TimeSpan, name: Any) -> Any:
@@ -293,7 +285,7 @@ async def _count_days(connection: AsyncConnection, span: TimeSpan, *, postgres: 
     """Return what ended day by day, and how many of the verdicts are a person's."""
     part = cases.c.finished / literal_column(str(DAY))
     day = func.floor(part) if postgres else cast(part, Integer)  # SQLite cuts off, PostgreSQL would round
-    groups = (day, cases.c.outcome, cases.c.appeal_id.is_(None))
+    groups = (day, cases.c.outcome, COUNTED)
     counts = func.count(), func.count(cases.c.reviewer), func.count(cases.c.money), func.sum(cases.c.money)
     query = select(*groups, *counts).where(ended_within(span, trials=True)).group_by(*groups)
     days: dict[int, dict[str, Any]] = {}
@@ -310,8 +302,15 @@ async def _count_days(connection: AsyncConnection, span: TimeSpan, *, postgres: 
     return [DayFigures(day=day, **figures) for day, figures in named], by_people
 
 
+async def _count_practice(connection: AsyncConnection, span: TimeSpan) -> dict[str, int]:
+    practised = and_(ended_within(span, trials=True), cases.c.practice.is_not(None), cases.c.appeal_id.is_(None))
+    query = select(cases.c.practice, func.count()).where(practised).group_by(cases.c.practice)
+    return {PRACTICE[str(name)]: int(count) for name, count in await connection.execute(query)}
+
+
 async def _count_reversals(connection: AsyncConnection, span: TimeSpan) -> Reversals:
-    query = select(decisions.c.kind, decisions.c.result, func.count()).where(is_within(decisions.c.at, span))
+    within = is_within(decisions.c.at, span), of_counted_case(decisions.c.case_id)
+    query = select(decisions.c.kind, decisions.c.result, func.count()).where(*within)
     results: dict[str, dict[str, int]] = {"review": {}, "appeal": {}, "reopened": {}}
     for kind, result, count in await connection.execute(query.group_by(decisions.c.kind, decisions.c.result)):
         results[kind][result] = count
@@ -329,10 +328,10 @@ async def _measure_decisions(connection: AsyncConnection, span: TimeSpan) -> Dec
     by_people = (
         select(literal_column("'by_people'"), decisions.c.at - cases.c.created)
         .join(cases, cases.c.id == decisions.c.case_id)
-        .where(decisions.c.kind == "review", is_within(decisions.c.at, span))
+        .where(decisions.c.kind == "review", is_within(decisions.c.at, span), COUNTED)
     )
     of_appeals = select(literal_column("'appeals'"), appeals.c.decided - appeals.c.created).where(
-        is_within(appeals.c.decided, span)
+        is_within(appeals.c.decided, span), of_counted_case(appeals.c.case_id)
     )
     measured = await measure_durations(connection, union_all(of_verdicts, by_people, of_appeals))
     return DecisionTimes.model_validate(measured)
@@ -383,17 +382,3 @@ def _measure_drift(now: Counter[str], then: Counter[str], earlier: TimeSpan) -> 
         for name in names
     ]
     return CategoryDrift(before=earlier, posts=posts, posts_before=posts_before, distance=distance, categories=shares)
-
-
-def _measure_agreement(pairs: Sequence[Any]) -> SecondOpinionFigures:
-    """Return the agreement of pairs: who decided first and second, and the categories that they gave."""
-    reviewers = sorted({name for one, other, _, _ in pairs for name in (one, other)})
-    categories = sorted({name for _, _, one, other in pairs for name in (one, other)})
-    given = [(one, other) for _, _, one, other in pairs]
-    by_reviewer = {name: [(c, d) for a, b, c, d in pairs if name in (a, b)] for name in reviewers}
-    by_category = {name: [(str(c == name), str(d == name)) for c, d in given] for name in categories}
-    return SecondOpinionFigures(
-        all=cohen_kappa(given),
-        reviewers=[NamedAgreement(name=name, agreement=cohen_kappa(by_reviewer[name])) for name in reviewers],
-        categories=[NamedAgreement(name=name, agreement=cohen_kappa(by_category[name])) for name in categories],
-    )

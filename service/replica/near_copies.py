@@ -21,7 +21,7 @@ from tribunal.review.case_tables import decided_case_of_row, has_words
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.case_queries import model_category, waits_for_review
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, decisions
+from tribunal.store.tables import COUNTED, cases, decisions
 
 if TYPE_CHECKING:
     from tribunal.retrievers.indexes.text_index import TextIndex
@@ -229,7 +229,7 @@ class NearestCases:
         by_people = select(decisions.c.case_id).distinct()
         latest = (
             select(cases.c.id, cases.c.post, cases.c.erased)
-            .where(cases.c.id.in_(by_people), cases.c.outcome == "verdict", cases.c.erased.is_(None))
+            .where(COUNTED, cases.c.id.in_(by_people), cases.c.outcome == "verdict", cases.c.erased.is_(None))
             .order_by(cases.c.finished.desc(), cases.c.id)
             .limit(MOST_CASES)
         )

@@ -29,11 +29,12 @@ from tribunal.service.replica.figures import (
     ended_within,
     is_within,
     measure_durations,
+    of_counted_case,
     select_verdict_times,
 )
 from tribunal.service.replica.options import Described
 from tribunal.store.engine import Store
-from tribunal.store.tables import appeals, cases, decisions, statements
+from tribunal.store.tables import COUNTED, appeals, cases, decisions, statements
 
 FORMATS = ("html", "markdown", "json", "csv")
 UNKNOWN = "unknown"
@@ -88,8 +89,8 @@ class TransparencyNumbers(Described):
     outcomes: dict[str, int]
     hateful: int
     """verdicts by which a post is hateful"""
-    rehearsed: int
-    """posts in which the rehearsal model took part: rules, no moderator"""
+    left_out: dict[str, int]
+    """posts that are counted nowhere here, by reason"""
     automated: AutomationFigures
     reversals: Reversals
     to_decision: DecisionTimes
@@ -104,14 +105,14 @@ class TransparencyNumbers(Described):
 async def count_transparency(store: Store, span: TimeSpan, suppress_below: int | None = None) -> TransparencyNumbers:
     """Return the numbers of a report; its tables leave out counts below `suppress_below`."""
     board = await count_figures(store, span)
-    by_rules = cases.c.record["rehearsed"].as_boolean().is_(True)
-    counting = select(func.count().filter(cases.c.hateful.is_(True)), func.count().filter(by_rules))
-    complained = select(func.count()).where(is_within(appeals.c.created, span), appeals.c.kind == "appeal")
+    counting = select(func.count()).where(ended_within(span), cases.c.hateful.is_(True))
+    complaints = is_within(appeals.c.created, span), appeals.c.kind == "appeal", of_counted_case(appeals.c.case_id)
+    complained = select(func.count()).where(*complaints)
     stated = select(statements.c.status, func.count()).where(is_within(statements.c.created, span))
     async with store.reading() as connection:
         groups = [await _count_groups(connection, span, each) for each in (cases.c.category, cases.c.language)]
         groups.append(await _count_clauses(connection, span))
-        hateful, rehearsed = (await connection.execute(counting.where(ended_within(span)))).one()
+        hateful = (await connection.execute(counting)).scalar_one()
         made = (await connection.execute(complained)).scalar_one()
         rows = await connection.execute(stated.group_by(statements.c.status))
         by_status = {str(status): int(count) for status, count in rows}
@@ -122,7 +123,7 @@ async def count_transparency(store: Store, span: TimeSpan, suppress_below: int |
         posts=sum(board.outcomes.values()),
         outcomes=board.outcomes,
         hateful=hateful,
-        rehearsed=rehearsed,
+        left_out=board.left_out,
         automated=board.automated,
         reversals=board.reversals,
         to_decision=board.to_decision,
@@ -138,7 +139,7 @@ async def count_transparency(store: Store, span: TimeSpan, suppress_below: int |
 async def _count_clauses(connection: AsyncConnection, span: TimeSpan) -> list[VerdictGroup]:
     """Return the verdicts that cite each clause, under the names of its policy and its own: `h-vli 1.1`."""
     cited = select(cases.c.policy_name, cases.c.cited).where(cases.c.outcome == "verdict", cases.c.cited.is_not(None))
-    cited = cited.where(cases.c.policy_name.is_not(None))
+    cited = cited.where(cases.c.policy_name.is_not(None), COUNTED)
     rows = (await connection.execute(cited.distinct())).all()
     groups = []
     for policy, clause in sorted({(policy, clause) for policy, ids in rows for clause in ids.split()}):
@@ -164,7 +165,7 @@ async def _count_groups(
         groups[name or UNKNOWN]["median_seconds"] = times.median
     parts = (column, decisions.c.kind, decisions.c.result)
     decided = select(*parts, func.count(distinct(decisions.c.case_id))).where(is_within(decisions.c.at, span))
-    decided = decided.join(cases, cases.c.id == decisions.c.case_id).where(*conditions).group_by(*parts)
+    decided = decided.join(cases, cases.c.id == decisions.c.case_id).where(COUNTED, *conditions).group_by(*parts)
     for name, kind, result, number in await connection.execute(decided):
         group, changed = groups[name or UNKNOWN], 0 if result in ("accepted", "upheld") else number
         if kind == "review":

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 from lxml import html  # type: ignore[import-untyped]
+from sqlalchemy import update
 
 from tribunal.schema import JSON
+from tribunal.store.tables import cases
 
 HERE = "http://127.0.0.1"
 ALL = {"settings": {"review": True, "review_rule": ["all"]}, "graph": "tribunal", "takeover": 3.0}
@@ -104,3 +106,9 @@ async def post(client: httpx.AsyncClient, text: str, key: str = "", **more: Any)
     got = await client.post("/v1/judge?wait=60", json={"text": text, **more}, headers=headers)
     assert (got.status_code, got.json()["outcome"]) == (200, "pending"), got.text
     return {"id": got.headers["tribunal-case"], "record": got.json()}
+
+
+async def count_rehearsed(app: Any) -> None:
+    """Let the cases that the rehearsal model decided count, as those of a real model do."""
+    async with app.state.replica.store.transaction() as connection:
+        await connection.execute(update(cases).values(practice=None))

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 from sqlalchemy import select
 
-from tests.service.at_desk import ALL, post, signed_in
+from tests.service.at_desk import ALL, count_rehearsed, post, signed_in
 from tests.service.batched import ended, lines, sent
 from tests.service.conftest import check_exit, serving
 from tests.service.decided_here import ran, run
@@ -42,6 +42,7 @@ async def test_an_author_s_earlier_decisions_stand_beside_a_case(database: str) 
         ruling = {"action": "change", "category": "NotHate", "note": "a quotation", "reviewer": "max"}
         ruled = await client.post(f"/v1/appeals/{appeal}/decision", json=ruling)
         assert ruled.json()["result"] == "reversed", ruled.text
+        await count_rehearsed(app)
         kim = await signed_in(app)
         new = await post(client, "four", author=AUTHOR)
         page = await kim.get(f"/desk/cases/{new['id']}")

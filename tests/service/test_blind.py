@@ -6,7 +6,7 @@ import re
 
 from sqlalchemy import update
 
-from tests.service.at_desk import ALL, Somebody, post, signed_in
+from tests.service.at_desk import ALL, Somebody, count_rehearsed, post, signed_in
 from tests.service.conftest import check_refusal, get_json, opened, serving
 from tests.service.live import key_of
 from tribunal.store import audit as audit_log
@@ -55,6 +55,7 @@ async def test_blind_agreement_is_measured_and_what_was_undone_is_not(database: 
         [entry] = [row for row in await audit_log.page(store, subject=fine) if row["kind"] == "case.answered"]
         details = audit_log.readable(entry)["details"]
         assert (details["action"], details["blind"], details["court"]) == ("accept", True, "NotHate")
+        await count_rehearsed(client.app)  # type: ignore[attr-defined]
         figures = await get_json(client, "/v1/figures", "desk")
         assert (figures["blind"]["pairs"], figures["blind"]["raw"]) == (2, 0.5)
         assert (figures["all"]["cases"], figures["undone"]) == (2, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.service.at_desk import ALL, post, signed_in
+from tests.service.at_desk import ALL, count_rehearsed, post, signed_in
 from tests.service.conftest import serving
 from tribunal.docket.erasure import ErasureRequest, erase_words
 
@@ -20,6 +20,7 @@ async def test_the_nearest_decided_cases_stand_beside_a_case(database: str) -> N
         await client.delete(f"/v1/cases/{first['id']}/claim?reviewer=kim")
         decided = await client.post(f"/v1/cases/{first['id']}/decision?wait=60", json=decision)
         assert decided.json()["category"] == "NotHate", decided.text
+        await count_rehearsed(app)
         second = await post(client, WEEDS, post_id="p-2")
         page = await kim.get(f"/desk/cases/{second['id']}")
         [found] = page.tree.xpath("//section[@aria-labelledby='nearest']")

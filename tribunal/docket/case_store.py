@@ -30,6 +30,7 @@ from tribunal.docket.record_rows import (
     cancel_entry,
     decision_entry,
     intake_entry,
+    practice_of,
     record_columns,
     same_text_sha,
     store_texts,
@@ -97,7 +98,8 @@ class CaseStore:
         Raises:
             Problem: too many cases wait, the key's budget is spent, or the idempotency key belongs to another request.
         """
-        case_id, asked = new_id(), new.model_dump(mode="json", exclude=None if new.author_sha else {"author_sha"})
+        unset = {name for name in ("author_sha", "practice") if getattr(new, name) is None}
+        case_id, asked = new_id(), new.model_dump(mode="json", exclude=unset)
         row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
         here = here and not (new.keep and hold)
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
@@ -281,6 +283,7 @@ class CaseStore:
             "money": held.add_money(money), "question": question, "calls_paid": None,
             "same_text": same_text_sha(record, held.post) if question is not None and held.keep else None,
             "waits_since": None if question is None else now, "answer": None, **NO_RESERVATION,
+            "practice": held.practice or practice_of(record),
         }  # fmt: skip
         forgotten = question is None and not held.words
         if question is None:

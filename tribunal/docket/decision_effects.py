@@ -19,7 +19,7 @@ from tribunal.docket.outbox import EventType, Outbox, appeal_message
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import LogEntry
 from tribunal.store.engine import Store, first_row
-from tribunal.store.tables import appeals, cases, decisions, second_opinions, secrets
+from tribunal.store.tables import COUNTED, appeals, cases, decisions, second_opinions, secrets
 
 _COURT = "court"  # who decided, where no person did
 _KEY, _SHARES = "second opinions", "second opinions: shares"  # their names among the secrets
@@ -94,7 +94,12 @@ async def write_effects(
         result = "accepted" if review.court.get("category") == record.category else "changed"
         after = {"category": record.category, "hateful": record.hateful}
         await insert_decision(connection, held.id, "review", first, result, review.court, after, at=at)
-    if record.category is None or sampling is None or not sampling.is_sampled(held.id, by_court=first == _COURT):
+    if (
+        held.practice == "tried"
+        or record.category is None
+        or sampling is None
+        or not sampling.is_sampled(held.id, by_court=first == _COURT)
+    ):
         return []
     row = {"id": new_id("opinion"), "case_id": held.id, "created": at, "first": first, "status": "waiting"}
     row |= {"first_category": record.category, "note": ""}
@@ -174,7 +179,7 @@ async def hash_author(store: Store, author: str | None) -> str | None:
 
 async def count_earlier_decisions(store: Store, author_sha: str, *, besides: str) -> AuthorHistory:
     """Return the counts of an author's decided cases, without the case `besides`."""
-    theirs = cases.c.author_sha == author_sha, cases.c.outcome == "verdict", cases.c.id != besides
+    theirs = cases.c.author_sha == author_sha, cases.c.outcome == "verdict", cases.c.id != besides, COUNTED
 
     def number(hateful: bool) -> Any:
         return func.coalesce(func.sum(case((cases.c.hateful.is_(hateful), 1), else_=0)), 0)

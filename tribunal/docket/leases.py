@@ -42,6 +42,7 @@ class NewCase(Frozen):
         keep: whether post and record are kept when it is done.
         via: the way in.
         author_sha: the hash of the author's id (`hash_author`), where one was given.
+        practice: why it counts nowhere, as in `PRACTICE`; None: it counts.
     """
 
     graph: str
@@ -50,6 +51,7 @@ class NewCase(Frozen):
     keep: bool = True
     via: str = "service"
     author_sha: str | None = None
+    practice: str | None = None
 
 
 class Held(Frozen):
@@ -77,6 +79,7 @@ class Held(Frozen):
     answer: JSON | None = None
     via: str = "service"
     words: bool = True
+    practice: str | None = None
     reserved: Reservation | None = None
 
     def add_money(self, money: float | None) -> float | None:

@@ -87,7 +87,7 @@ async def _write(
     """Write a verdict down, with the texts that it was come to by, or in the place of what the case was before."""
     now, dumped = database_now(), record.dump() if options.text else without_words(record.dump())
     changing: JSON = {
-        **record_columns(record), "finished": now, "record": dumped, "money": money,
+        **record_columns(record), "practice": practice_of(record), "finished": now, "record": dumped, "money": money,
         "erased": None if options.text else now,
     }  # fmt: skip
     row: JSON = {
@@ -136,6 +136,11 @@ def record_columns(record: Record, *, keep: bool = True) -> JSON:
         "image_sha": record.image_sha256 if keep else None,
         **policy_columns(record),
     }
+
+
+def practice_of(record: Record) -> str | None:
+    """Return why a case with this record counts nowhere, as in `PRACTICE`; None: it counts."""
+    return "rehearsed" if record.rehearsed else None
 
 
 def policy_columns(record: Record) -> JSON:

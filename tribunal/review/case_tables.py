@@ -27,7 +27,7 @@ from tribunal.review.table_files import ColumnKind, TableWriter
 from tribunal.schema import JSON
 from tribunal.store.audit import OPERATOR, LogEntry, append
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, decisions
+from tribunal.store.tables import COUNTED, cases, decisions
 
 _PAGE = 100  # rows; a record may be long
 
@@ -52,11 +52,14 @@ async def finished_cases(
 async def cases_decided_by_people(
     store: Store, since: float | None = None, until: float | None = None
 ) -> AsyncIterator[JSON]:
-    """Give the cases with a verdict that people decided, on review or on an appeal, for the last time in this time."""
+    """Give the cases with a verdict that people decided, on review or on an appeal, for the last time in this time.
+
+    Practice is left out.
+    """
     # A case with a verdict has a reason for review only where a person has given it.
     theirs = or_(cases.c.reason.is_not(None), exists().where(decisions.c.case_id == cases.c.id))
     within = decision_time_conditions(since, until)
-    async for row in finished_cases(store, cases.c.outcome == "verdict", theirs, *within):
+    async for row in finished_cases(store, COUNTED, cases.c.outcome == "verdict", theirs, *within):
         record = row["record"] or {}
         if record.get("appeals") or (record.get("review") or {}).get("action") in ("accept", "edit"):
             yield row
@@ -182,7 +185,7 @@ DATASET_COLUMNS: dict[str, ColumnKind] = {
 }  # fmt: skip
 ERASED = "erased, or never kept"
 _OF_MODELS = ("model", "aux_model", "judge_model", "seats")  # the settings that name a model
-_OF_ROW = ("id", "via", "graph", "outcome", "category", "hateful", "uncertain", "policy_sha")
+_OF_ROW = ("id", "via", "practice", "graph", "outcome", "category", "hateful", "uncertain", "policy_sha")
 _OF_COURT = ("outcome", "category", "hateful", "confidence", "uncertain")
 _MOST_IMAGE = 20 * 1024**2  # bytes, as the service takes them
 
@@ -308,7 +311,8 @@ def _decode_data_uri(uri: str) -> tuple[bytes, str]:
 
 
 CASE_COLUMNS: dict[str, ColumnKind] = {
-    "id": "text", "post_id": "text", "created": "text", "finished": "text", "via": "text", "batch": "text",
+    "id": "text", "post_id": "text", "created": "text", "finished": "text", "via": "text",
+    "practice": "text", "batch": "text",
     "graph": "text", "outcome": "text", "category": "text", "clause": "text", "hateful": "flag", "uncertain": "flag",
     "confidence": "number", "probability": "number", "rehearsed": "flag", "language": "text", "scheme": "text",
     "policy": "text", "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer",

@@ -46,7 +46,7 @@ from tribunal.schema import JSON
 from tribunal.settings.validation import describe_validation_error
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, statements
+from tribunal.store.tables import PRACTICE, cases, statements
 
 _SPEECH = "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH"
 _GONE = "[…]"
@@ -116,8 +116,8 @@ async def _missing_statements(
     async for row in finished_cases(store, *against, ~stated):
         if not row["record"] or row["record"].get("outcome") != "verdict":
             made.left_out["without a record, or erased"] += 1
-        elif row["record"].get("rehearsed"):
-            made.left_out["decided by the rehearsal model"] += 1
+        elif row["practice"]:
+            made.left_out[PRACTICE[row["practice"]]] += 1
         elif row["erased"] is None and not has_stated_reason(row["record"]):
             made.left_out["without a reason that could be stated: a person should look"] += 1
         else:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0008"  # of these tables: the last of the migrations
+VERSION = "0009"  # of these tables: the last of the migrations
 
 
 @unique
@@ -132,7 +132,12 @@ cases = _table(
     Column("cited", Text, comment="the ids of the clauses that the outcome rests on, each between spaces"),
     Column("severity", Text, comment="the highest of these clauses"),
     Column("same_text", Text, comment="of a case that waits: equal in all that wait with its words, image and policy"),
+    Column("practice", Text, comment="why it counts nowhere (`PRACTICE`); none for a real decision"),
 )
+PRACTICE = {"tried": "tried on /try", "rehearsed": "decided by the rehearsal model"}
+# Counted in figures, reports, statements, precedents, fits and an author's history.
+COUNTED = sa.and_(cases.c.appeal_id.is_(None), cases.c.practice.is_(None))
+_index("cases_of_practice", cases.c.id, where=cases.c.practice.is_not(None))
 _index("cases_by_same_text", cases.c.same_text, where=cases.c.same_text.is_not(None))
 _index("cases_by_post", cases.c.post_id)
 _index("cases_by_author", cases.c.author_sha, where=cases.c.author_sha.is_not(None))
@@ -153,7 +158,7 @@ _index(
 # What the figures of a time are counted from, without a look at the rows, which are wide.
 _index(
     "cases_by_end", cases.c.finished, cases.c.outcome, cases.c.category, cases.c.hateful, cases.c.created,
-    cases.c.money, cases.c.appeal_id, cases.c.reviewer, where=cases.c.outcome.is_not(None),
+    cases.c.money, cases.c.appeal_id, cases.c.reviewer, cases.c.practice, where=cases.c.outcome.is_not(None),
 )  # fmt: skip
 
 # What people decided, one row a decision, and none is ever changed. Their words stand in the case's record.
@@ -264,8 +269,7 @@ api_keys = _table(
     Column("created", Double, nullable=False),
     Column("revoked", Double),
     Column("per_minute", Integer, comment="requests"),
-    Column("daily_calls", BigInteger),
-    Column("daily_tokens", BigInteger),
+    *(Column(name, BigInteger) for name in ("daily_calls", "daily_tokens")),
     Column("daily_money", Double, comment="in the currency of the price table"),
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="of its cases in the queue"),
     Column("expires", Double, comment="when it ends; none: never"),
@@ -296,9 +300,7 @@ usage = _table(
     "usage",
     Column("key_id", Text, primary_key=True),
     Column("period", Text, primary_key=True, comment="a day, 2026-11-22, a minute of it, or a letter of it"),
-    Column("requests", BigInteger, nullable=False, default=0),
-    Column("calls", BigInteger, nullable=False, default=0),
-    Column("tokens", BigInteger, nullable=False, default=0),
+    *(Column(name, BigInteger, nullable=False, default=0) for name in ("requests", "calls", "tokens")),
     Column("money", Double, nullable=False, default=0.0),
     Column("reserved_calls", BigInteger, nullable=False, default=0, server_default="0", comment="for cases under way"),
     Column("reserved_tokens", BigInteger, nullable=False, default=0, server_default="0"),
@@ -385,16 +387,14 @@ _index("audit_by_time", audit.c.at)
 # Not used since 0.3.0, which publishes no heads; databases that were migrated have the table.
 published_heads = _table(
     "published_heads",
-    Column("target", Text, primary_key=True, comment="SHA-256 of where: an address may hold a secret"),
-    Column("seq", BigInteger, nullable=False, comment="of the last head that was published there"),
-    Column("claimed", BigInteger, nullable=False, comment="of the one that a replica is publishing, or has published"),
-    Column("due", Double, nullable=False, comment="when another may be, or the same be tried again"),
+    Column("target", Text, primary_key=True),
+    *(Column(name, BigInteger, nullable=False) for name in ("seq", "claimed")),
+    Column("due", Double, nullable=False),
 )
 
 audit_head = _table(
     "audit_head",
     Column("id", Integer, primary_key=True, autoincrement=False, comment="1: there is one row"),
     Column("seq", BigInteger, nullable=False, comment="of the last entry"),
-    Column("previous", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    *(Column(name, Text, nullable=False) for name in ("previous", "hash")),
 )
