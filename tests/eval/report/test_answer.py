@@ -113,3 +113,21 @@ def test_an_answer_is_one_paragraph_per_pair(tmp_path: Path) -> None:
     places = [page.seen.index(sentence) for sentence in figures["answer"]]
     assert len(places) == 3
     assert all(before < after for before, after in pairwise(places))
+
+
+def test_requests_and_calls_are_two_columns(tmp_path: Path) -> None:
+    rows = [
+        line(f"p{at}", at % 2, 1, calls=[{"model": "openai:a", "attempts": 3}], usage={"calls": 1}) for at in range(4)
+    ]
+    page, text, latex, figures = report(tmp_path, write_run(tmp_path / "run", rows))
+    cost = figures["runs"][0]["measured"]["cost"]
+    assert (cost["calls"]["total"], cost["requests"]["total"]) == (4, 12)
+    heads = {cell for table in page.tables for cell in table[0]}
+    assert {"calls a post", "requests a post"} <= heads
+    for shown in (text, latex):
+        assert "requests a post" in shown
+
+
+def test_no_figure_is_zero_below_zero(tmp_path: Path) -> None:
+    page, text, latex, _ = report(tmp_path, noisy(tmp_path / "a", 0.8, 1), noisy(tmp_path / "b", 0.8, 1))
+    assert not re.search(r"-0\.0\b", " ".join((page.seen, page.covered, text, latex)))
