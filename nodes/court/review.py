@@ -176,7 +176,7 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
     done = Review(reason=reason, court=court, **decision).dump()
     runtime.stream_writer({"event": "review", **done})
     update = {"review": done, "question": None, "warnings": given}
-    if accepts:
+    if accepts or chosen is None or answer.edited is None:
         accepted = {**court, "uncertain": False} if court.get("uncertain") else court
         if answer.clauses and court.get("outcome") == "verdict":
             accepted = {**accepted, "clauses": list(answer.clauses)}

@@ -120,7 +120,7 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         ]
         await press(first, "5", "Enter")
         await is_at(first, QUOTED)
-        await says(first, f"Accepted the model's verdict on {song}")
+        await says(first, "Accepted the model's verdict on song")
 
         # Escalated with a note; then two near-copies are decided together.
         await press(first, "w")

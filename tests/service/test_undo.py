@@ -43,7 +43,7 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         )
         check_refusal(refused, 409, "too late to undo")
         undone = await kim.send(at="/undo")
-        assert (kim.case, undone.said) == (case["id"], f"Undone. {case['id']} waits for you again.")
+        assert (kim.case, undone.said) == (case["id"], "Undone. p-1 waits for you again.")
         assert (await case_at(other, case["id"]))["status"] == "done"
         told = await store.fetch_rows(deliveries.select().where(deliveries.c.event == "case.decided"))
         assert told == []

@@ -201,9 +201,13 @@ class WaitingCases:
             return False
         if escalated is None or not waits or escalated + within <= database_now():
             return False
-        own = notes.c.case_id == row["id"], notes.c.kind == "escalated", notes.c.at == escalated
-        own = (*own, notes.c.person.in_(names_of_person(reviewer)))
-        if not (await connection.execute(update(notes).where(*own).values(kind="note"))).rowcount:
+        turned_into_note = (
+            update(notes)
+            .where(notes.c.case_id == row["id"], notes.c.kind == "escalated", notes.c.at == escalated)
+            .where(notes.c.person.in_(names_of_person(reviewer)))
+            .values(kind="note")
+        )
+        if not (await connection.execute(turned_into_note)).rowcount:
             return False
         unsent = deliveries.c.case_id == row["id"], deliveries.c.event == "case.escalated", deliveries.c.attempts == 0
         await connection.execute(delete(deliveries).where(*unsent))
