@@ -218,7 +218,10 @@ def forget(
     as_json: Annotated[bool, Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")] = False,
     database: Database = None,
 ) -> None:
-    """Erase the words and images of cases. What was decided stays, and so does the audit log."""
+    """Erase the words and images of cases. What was decided stays, and so does the audit log.
+
+    Exit status 1: no case matches, and nothing was erased.
+    """
     from tribunal.core.times import seconds_of
     from tribunal.docket.erasure import ErasureRequest, count_erasable
 
@@ -228,11 +231,13 @@ def forget(
         age = None if older_than is None else seconds_of(older_than)
     except ValueError as error:
         raise BadInput(f"older-than: {error}") from error
+    given = {"--post": post, "--case": case, "--older-than": older_than}
+    option = " ".join(f"{name} {value}" for name, value in given.items() if value is not None)
     chosen = ErasureRequest(post=post, case=case, older_than=age)
     meant = run_in_docket(database, lambda docket: count_erasable(docket.store, chosen))
     cases = count_noun(meant.cases, "case")
     if not (dry_run or yes):
-        if as_json or not sys.stdin.isatty():
+        if meant.cases and (as_json or not sys.stdin.isatty()):
             raise BadInput(f"forget: {cases}: nothing can be asked here; give --yes or --dry-run")
         if meant.cases:
             typer.confirm(f"Erase the words of {cases}? They can't be brought back", abort=True)
@@ -241,8 +246,10 @@ def forget(
     if as_json:
         say_json({"cases": done.cases, "left": done.left, "erased": erased, **({"wiped": clean} if erased else {})})
     else:
-        print_template("forget", part="done", result=done, erased=erased)
+        print_template("forget", part="done", result=done, erased=erased, chosen=option)
         print_template("forget", aside=True, part="left", result=done)
+    if not done.cases:
+        raise Exit(1)
     if not clean:
         say(
             "another process was reading, so a write-ahead log still holds old pages; run this again later, or "

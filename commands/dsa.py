@@ -138,14 +138,18 @@ def list_(
         query = query.where(table.c.case_id == case)
 
     async def print_statements(store: Store) -> None:
+        any_listed = False
         async with store.reading() as connection:
             async for row in (await connection.stream(query)).mappings():
+                any_listed = True
                 held: JSON = {**row, "created": iso_time(row["created"]), "sent": iso_time(row["sent"])}
                 if as_json:
                     say_json(held)
                 else:
                     where = held["permalink"] or held["file"]
                     say(f"{held['puid']}  {held['case_id']}  {held['status']}  {where}  {held['error'] or ''}".rstrip())
+        if not any_listed and not as_json:
+            say("No statements." if status is None and case is None else "No statements match these filters.")
 
     run_in_store(database, print_statements)
 

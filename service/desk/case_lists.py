@@ -23,6 +23,7 @@ from tribunal.explanations.deciders import find_models_outcome
 from tribunal.explanations.quotations import cut_segments
 from tribunal.nodes.forms import clause_list
 from tribunal.prompts.policy import Policy
+from tribunal.review.claims import policy_of_case
 from tribunal.schema import JSON, Cue, Frozen, Scheme
 from tribunal.service.desk.pages import parse_days
 from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit, name_post
@@ -285,13 +286,23 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     if undo_seconds:
         done |= {"undo": ",".join(decided), "until": round(database_now() + undo_seconds)}
     wanted, most = filters_from_query(visit), replica.options.desk_break
-    hateful = before["hateful"] or find_models_outcome(before["record"]).get("hateful")
-    hard = await visit.sessions.count_hard_case(
-        visit.session, hard=bool(hateful or (before["post"] or {}).get("image"))
-    )
+    hard_case = bool((before["post"] or {}).get("image")) or await _decides_hate(visit, before, decision)
+    hard = await visit.sessions.count_hard_case(visit.session, hard=hard_case)
     if most and hard >= most:
         return visit.go(f"/break{query_string(wanted, **done)}")
     return await go_to_next_case(visit, wanted, **done)
+
+
+async def _decides_hate(visit: DeskVisit, row: JSON, decision: JSON) -> bool:
+    """Return whether a post is hateful by what was just decided of it; by the model's verdict if that remains."""
+    if decision["action"] != "change":
+        return bool(find_models_outcome(row["record"]).get("hateful"))
+    scheme = row["record"]["scheme"]
+    try:
+        policy = await policy_of_case(visit.replica.store, row)
+    except BadInput:  # the policy isn't known any more, so nobody can tell
+        return True
+    return policy.is_hate(scheme, policy.label(scheme, decision["category"]))
 
 
 def _read_others(visit: DeskVisit, case_id: str) -> dict[str, str]:
@@ -384,7 +395,8 @@ async def undo_decisions(visit: ReviewerVisit) -> Response:
     case_ids = visit.text("cases").split(",")
     for case_id in case_ids:
         await reviews.undo(case_id, visit.person, lease, visit.who, escalated_within=visit.replica.options.desk_undo)
+    about: Any = len(case_ids)
     if len(case_ids) == 1:
         about = name_post(await visit.replica.case_store.case(case_ids[0]))
-        return visit.go(f"/cases/{case_ids[0]}{query_string(wanted, said='undo', about=about)}")
-    return visit.go(f"/queue{query_string(wanted, said='undo_all', about=len(case_ids))}")
+    said = "undo" if len(case_ids) == 1 else "undo_all"
+    return visit.go(f"/cases/{case_ids[0]}{query_string(wanted, said=said, about=about)}")

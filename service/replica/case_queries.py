@@ -103,9 +103,14 @@ def _is_free(person: str, now: float) -> Any:
     return or_(cases.c.claimed_by.is_(None), cases.c.claimed_by.in_(names_of_person(person)), ~claim_holds(now))
 
 
+def _is_unassigned(now: float) -> Any:
+    """Return the condition that nobody has claimed a case, and it isn't the leads'."""
+    return and_(or_(cases.c.claimed_by.is_(None), ~claim_holds(now)), cases.c.escalated.is_(None))
+
+
 def _matches(store: Store, filters: QueueFilter, person: str, now: float) -> Any:
     claims: dict[str | None, Any] = {
-        "free": and_(_is_free(person, now), cases.c.escalated.is_(None)),
+        "free": _is_unassigned(now),
         "mine": and_(cases.c.claimed_by.in_(names_of_person(person)), claim_holds(now)),
         "claimed": claim_holds(now),
         "escalated": cases.c.escalated.is_not(None),
@@ -137,13 +142,13 @@ def _sort_columns(sort: QueueOrder, column: Any = cases.c) -> tuple[Any, ...]:
 async def count_queue(store: Store, filters: QueueFilter, person: str, *, blind: bool = False) -> QueueCounts:
     """Return how many cases wait, in all and by what one may ask for; lines as of `list_queue`."""
     now = database_now()
-    matching, is_free = _matches(store, filters, person, now), and_(_is_free(person, now), cases.c.escalated.is_(None))
+    matching = _matches(store, filters, person, now)
     counting = select(
         func.count().label("total"),
         func.count(cases.c.escalated).label("escalated"),
         func.count().filter(matching).label("matching"),
         func.count(_line_of(filters, blind=blind).distinct()).filter(matching).label("lines"),
-        func.count().filter(is_free).label("free"),
+        func.count().filter(_is_unassigned(now)).label("free"),
     ).where(waits_for_review())
     [counts] = await store.fetch_rows(counting)
     reasons, policies, languages = await _count_choices(store, counts["total"])

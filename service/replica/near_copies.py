@@ -10,7 +10,7 @@ import asyncio
 import difflib
 import operator
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
@@ -44,7 +44,7 @@ class NearCopy(Frozen):
     """A waiting case that is nearly the same as another.
 
     `question` is the id of what a person is asked of it; `same` says that its text is the same but for case and space:
-    it has no `segments` then.
+    it has no `segments` then. Not `near` is a case that a person ticked although it isn't alike.
     """
 
     id: str
@@ -55,6 +55,7 @@ class NearCopy(Frozen):
     claimed_until: float | None
     escalated: bool
     same: bool
+    near: bool
     segments: tuple[CopySegment, ...]
 
 
@@ -92,8 +93,8 @@ class NearCopies:
         shown = select(cases).where(cases.c.id.in_([case_id, *wanted]), waits_for_review())
         rows = {row["id"]: row for row in await self._store.fetch_rows(shown)}
         own = _text_of(rows.get(case_id, {}))
-        copies = await asyncio.to_thread(_copies_of, [rows[each] for each in wanted if each in rows], own)
-        return sorted(copies, key=lambda each: (each.id not in near, not each.same))
+        copies = await asyncio.to_thread(_copies_of, [rows[each] for each in wanted if each in rows], own, set(near))
+        return sorted(copies, key=lambda each: (not each.near, not each.same))
 
     async def _sign_waiting(self) -> dict[str, _Signed]:
         """Return what the waiting cases are compared by; a post is read once."""
@@ -136,17 +137,18 @@ def _text_of(row: Mapping[str, JSON]) -> str:
     return str((row.get("post") or {}).get("text") or "")
 
 
-def _copies_of(rows: Iterable[JSON], own: str) -> list[NearCopy]:
-    return [_copy_of(row, own) for row in rows]
+def _copies_of(rows: Iterable[JSON], own: str, near: Set[str]) -> list[NearCopy]:
+    return [_copy_of(row, own, near=row["id"] in near) for row in rows]
 
 
-def _copy_of(row: JSON, own: str) -> NearCopy:
+def _copy_of(row: JSON, own: str, *, near: bool) -> NearCopy:
     text = _text_of(row)
     same = normalize_text(text) == normalize_text(own)
     return NearCopy(
         id=row["id"], post_id=row["post_id"], question=row["question"]["id"], category=model_category(row),
         claimed_by=row["claimed_by"], claimed_until=row["claimed_until"], escalated=row["escalated"] is not None,
-        same=same, segments=() if same else mark_differences(own, text),
+        same=same, near=near,
+        segments=() if same else mark_differences(own, text) if near else (CopySegment(text=text),),
     )  # fmt: skip
 
 
@@ -169,6 +171,9 @@ def mark_differences(text: str, other: str) -> tuple[CopySegment, ...]:
 # again once people have decided more. The page reads the cases from the database, so it never shows erased words.
 
 MOST_CASES = 2_000  # the latest; making an index of them takes a second or two
+# Labelled posts of this n-gram similarity have the same label clearly more often than two posts have by chance:
+#   python -m bench.nearest_cases h-vli/train_set.json tweet_text final_label
+LEAST_SIMILARITY = 0.3
 _PAUSE = 20.0  # times as long as making an index took, nothing is made again
 
 
@@ -188,8 +193,11 @@ class NearestCases:
         self._store, self._index, self._making = store, _CaseIndex((0, None)), asyncio.Lock()
 
     async def find(self, text: str, *, besides: str, count: int = 3) -> list[NearestCase]:
-        """Return the decided cases nearest to a text, nearest first, without the case `besides`."""
-        from tribunal.retrievers.precedents.store import LEAST_SIMILARITY, NearestCase
+        """Return the decided cases nearest to a text, nearest first, without the case `besides`.
+
+        Cases below `LEAST_SIMILARITY` are left out.
+        """
+        from tribunal.retrievers.precedents.store import NearestCase
 
         if not normalize_text(text):
             return []

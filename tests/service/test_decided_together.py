@@ -64,6 +64,7 @@ async def test_copies_are_decided_together_and_undone_together(database: str) ->
             assert audit_log.readable(entry)["details"]["together"] == [first, same]
         undone = await kim.send(at="/undo")
         assert undone.said == "Undone. 2 cases wait for you again."
+        assert kim.case == first
         assert [await state_of(client, each) for each in (first, same)] == ["pending", "pending"]
 
 
@@ -75,6 +76,8 @@ async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_ano
         await kim.get("/desk/queue")
         await kim.send(at="/together", **{f"pick.{each}": "1" for each in cases})
         assert (kim.case, ticked(kim)) == (cases[0], {cases[1]: True, cases[2]: True})
+        assert "2 other posts: tick" in kim.page.words
+        assert "similar post" not in kim.page.words
         await at_case(lee, cases[2])
         done = await kim.send("accept", at="/cases/")
         assert "1 more decided with it." in done.said

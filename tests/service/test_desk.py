@@ -158,7 +158,7 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         await kim.get("/desk/queue?language=ko")
         await kim.send(at="/next")
         assert kim.page.heading == "post 2"
-        assert await order("?held=free") == ["p-1", "p-2", "p-0"]
+        assert await order("?held=free") == ["p-1", "p-0"]
 
 
 async def test_the_queue_reads_no_case_that_it_does_not_show(sqlite: str) -> None:
@@ -200,6 +200,38 @@ async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
         assert (await get_json(client, "/v1/cases?outcome=pending", "cases"))[0]["claim"] is None
         assert (await kim.send(at="/break")).heading.endswith("Really. Really.")
         assert (await kim.send("accept")).heading == "Queue"
+
+
+async def test_a_break_counts_what_was_decided_and_not_what_the_model_said(sqlite: str) -> None:
+    async with serving(sqlite, **ALL, desk_break=1) as client:
+        for number in range(2):
+            await post(client, "Immigrants: the weeds in our garden." + " Really." * number, post_id=f"p-{number}")
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
+        await kim.send(at="/next")
+        await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
+        assert kim.page.heading == "Post p-1"
+        await kim.send("change", at="/cases/", category="Racist", note="It calls people weeds.")
+        assert kim.page.heading == "Time for a break"
+
+
+async def test_earlier_posts_of_a_thread_stand_above_the_reply(sqlite: str) -> None:
+    async with serving(sqlite, **ALL) as client:
+        case = await post(client, "the reply", earlier=["the first post", "the second post"])
+        kim = await signed_in(client.app)  # type: ignore[attr-defined]
+        words = (await kim.get(f"/desk/cases/{case['id']}")).words
+        posts = words[words.index("Earlier posts of the conversation") :]
+        assert posts.index("the first post") < posts.index("the second post") < posts.index("the reply")
+
+
+async def test_a_claimed_case_is_unassigned_for_nobody(sqlite: str) -> None:
+    async with serving(sqlite, **ALL) as client:
+        for number in range(2):
+            await post(client, "Good morning." * (number + 1))
+        kim, lee = [await signed_in(client.app, named=name) for name in ("kim", "lee")]  # type: ignore[attr-defined]
+        await kim.send(at="/next")
+        for person in (kim, lee):
+            assert "1 unassigned" in (await person.get("/desk/queue")).words
+            assert len((await person.get("/desk/queue?held=free")).tree.xpath("//a[@data-row]")) == 1
 
 
 @pytest.mark.long

@@ -29,6 +29,11 @@ async def test_the_nearest_decided_cases_stand_beside_a_case(database: str) -> N
             assert said in words
         assert found.xpath(".//a/@href") == [f"/desk/cases/{first['id']}"]
 
+        # A post that has only letters in common with it has no nearest case.
+        third = await post(client, "Good morning, everybody.", post_id="p-3")
+        page = await kim.get(f"/desk/cases/{third['id']}")
+        assert page.tree.xpath("//*[@id='nearest']") == []
+
         # The case itself is none of its own, and what was erased is shown nowhere.
         page = await kim.get(f"/desk/cases/{first['id']}")
         assert page.tree.xpath("//*[@id='nearest']") == []

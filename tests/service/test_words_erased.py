@@ -197,6 +197,11 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     assert WORD in run("review", "show", second).stdout
 
     assert run("cases", "forget", "--case", second, "--yes").exit_code == 0
+    for chosen in (("--post", "p-1"), ("--post", "nope"), ("--case", "nope"), ("--older-than", "90d")):
+        for more in (("--yes",), ("--yes", "--json"), ("--dry-run",), ()):
+            nothing = run("cases", "forget", *chosen, *more)
+            assert nothing.exit_code == 1, (chosen, more)
+            assert "--json" in more or f"matches {' '.join(chosen)}; nothing was erased" in nothing.stdout
     assert run("review", "decide", second, "--accept").exit_code == 2
     assert on_disk(data) == []
     verified = run("audit", "verify")
