@@ -14,7 +14,7 @@ from tribunal.commands.options import (
     Graph,
     flag_of_setting,
     parse_pairs,
-    with_checked_settings,
+    with_settings,
     with_settings_of_eval,
 )
 from tribunal.commands.printing import print_template
@@ -176,7 +176,7 @@ def _refuse_beside_predictions(options: dict[str, Any], settings: dict[str, Any]
 _PLACE = TyperPath()  # a shell completes it as one
 
 
-@with_checked_settings
+@with_settings
 @with_engine
 def batch(
     posts: Annotated[
@@ -225,7 +225,7 @@ def batch(
     carried: dict[str, Any],
 ) -> None:
     """Decide every row of a table. The same command goes on where it stopped."""
-    from tribunal.docket.graph_run import keep_options
+    from tribunal.docket.keeping import keep_options
     from tribunal.eval.batch import batch as run_batch
     from tribunal.eval.batch import find_output
 

@@ -13,7 +13,7 @@ from typer import Argument, Exit, Option
 
 from tribunal.commands.database import print_review_command
 from tribunal.commands.explain import check_output_file, format_of_file, write_picture
-from tribunal.commands.options import Graph, with_checked_settings
+from tribunal.commands.options import Graph, check_settings, with_settings
 from tribunal.commands.printing import STATUS
 from tribunal.commands.run_options import parse_wait, print_warning
 from tribunal.commands.shared_options import AsJson, Keep, KeepIn, KeepText
@@ -104,7 +104,7 @@ verdict could not be kept), 5 a person has to decide (tribunal review).
 More: tribunal graphs NAME, docs/settings.md"""
 
 
-@with_checked_settings
+@with_settings
 def judge(
     text: Annotated[str | None, Argument(help="The text of the post. Without it, or as -: standard input.")] = None,
     image: Annotated[str | None, Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")] = None,
@@ -136,25 +136,24 @@ def judge(
 ) -> None:
     """Decide whether a post is hate speech, and show why."""
     expect_stop()
-    from tribunal.commands.show import CasePrinter
-    from tribunal.docket.graph_run import find_unkept_warning, keep_options
-    from tribunal.docket.session import judge_post
-    from tribunal.explanations.view_maker import view_case
-    from tribunal.graphs import load_seats
-    from tribunal.settings.context import context_from
+    from tribunal.docket.keeping import find_unkept_warning, keep_options
 
-    words, picture = _read_post(text, image)
     if trace:
         if "trace" in settings:
             raise BadInput("trace: is given by --trace and by --set; give it once")
         settings["trace"] = True
+    context, wait = check_settings(graph, settings), parse_wait(wait_for_server or "0")
+    words, picture = _read_post(text, image)
     kept = keep_options("command", keep, keep_text, review=bool(settings.get("review")), database=database)
     if author is not None and kept is None:
         raise BadInput("author: is noted with a kept case alone; give --keep or --review, or leave it out")
     if explain:
         check_output_file(explain)
-    load_seats(graph, settings)
-    context, wait = context_from(settings), parse_wait(wait_for_server or "0")
+    # LangGraph comes with these, so they follow what is refused.
+    from tribunal.commands.show import CasePrinter
+    from tribunal.docket.session import judge_post
+    from tribunal.explanations.view_maker import view_case
+
     with CasePrinter(quiet=as_json, trace=context.trace, post=words) as printer:
         case = judge_post(
             words,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from tribunal.commands.shared_options import graph_names, perspective_list, policy_names
 from tribunal.core.text import parse_json, parse_toml
 from tribunal.errors import BadInput
+
+if TYPE_CHECKING:
+    from tribunal.settings.context import Context
 
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
 BY_SEAT = ("seats", "temperatures")
@@ -98,7 +100,6 @@ def extend_options(
     command: Callable[..., None],
     parameter: str,
     parse: Callable[..., Any],
-    check: Callable[[Mapping[str, Any], Any], None] | None = None,
 ) -> Callable[..., None]:
     """Return a command with more options beside its own.
 
@@ -106,15 +107,12 @@ def extend_options(
         command: the command.
         parameter: what it is given of them: what `parse` returns.
         parse: its parameters are the options.
-        check: refuses values of the command's own options, and of these; it is called before the command.
     """
     own, added = (dict(inspect.signature(each, eval_str=True).parameters) for each in (command, parse))
     del own[parameter]
 
     def with_options(**given: Any) -> None:
         parsed = parse(**{name: given.pop(name) for name in added})
-        if check is not None:
-            check(given, parsed)
         command(**given, **{parameter: parsed})
 
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (own | added).values()]
@@ -202,34 +200,21 @@ def _parse_options(*, set: list[str] | None, **options: Any) -> dict[str, Any]:
     return settings
 
 
-def check_before_imports(options: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Check a graph, settings and files of a command before LangGraph is imported, which takes most of its start.
+def check_settings(graph: str, settings: Mapping[str, Any]) -> Context:
+    """Check a graph and its settings before LangGraph is imported, which takes most of a command's start.
 
     Args:
-        options: the command's own options. Settings are not checked beside a protocol, which has some of its own, or
-            beside imported predictions.
+        graph: its name, or its file.
         settings: the fields of `Context` that the user set.
 
     Raises:
-        BadInput: one of them is wrong.
+        BadInput: there is no such graph, model or file, or a setting is wrong or has no effect.
     """
-    from tribunal import DEFAULT_GRAPH
     from tribunal.graphs import GRAPHS, check_name, load_seats
     from tribunal.models.registry import model_names
-    from tribunal.nodes.threshold import THRESHOLDS
-    from tribunal.prompts.policy import POLICY_TEXTS
-    from tribunal.prompts.sets import PROMPT_TEXTS
     from tribunal.settings.context import context_from, refuse_unused_settings
 
-    graph = options.get("graph") or DEFAULT_GRAPH
     check_name(graph)
-    if options.get("prices") is not None:
-        from tribunal.runner.prices import read_prices
-
-        read_prices(options["prices"])
-    _check_data(options.get("data") or [options.get("posts") or ""])
-    if options.get("protocol") is not None or options.get("predictions") is not None:
-        return
     load_seats(graph, settings)
     context = context_from(settings)
     for field in ("model", "aux_model", "judge_model", "triage"):
@@ -237,19 +222,25 @@ def check_before_imports(options: Mapping[str, Any], settings: Mapping[str, Any]
             model_names(names, field)
     for seat, names in context.seats.items():
         model_names(names, f"seats.{seat}")
-    if graph not in GRAPHS:  # its own prompts are known once it is loaded
-        return
-    refuse_unused_settings(graph, context)
-    for field, texts in {"policy": POLICY_TEXTS, "prompts": PROMPT_TEXTS, "threshold_file": THRESHOLDS}.items():
-        if field in settings:
-            texts.read(getattr(context, field))
+    if graph in GRAPHS:  # the settings and prompts of another are known once it is loaded
+        refuse_unused_settings(graph, context)
+        _check_files(context, settings)
+    return context
 
 
-def _check_data(places: Sequence[str]) -> None:
-    for place in places:
-        path = place.partition("=")[2] if not Path(place).exists() and "=" in place else place
-        if path and "://" not in path and not Path(path).exists():
-            raise BadInput(f"data: {path}: no such file or folder")
+def _check_files(context: Context, settings: Mapping[str, Any]) -> None:
+    if "policy" in settings:
+        from tribunal.prompts.policy import POLICY_TEXTS
+
+        POLICY_TEXTS.read(context.policy)
+    if context.prompts is not None:
+        from tribunal.prompts.sets import PROMPT_TEXTS
+
+        PROMPT_TEXTS.read(context.prompts)
+    if context.threshold_file is not None:
+        from tribunal.nodes.threshold import THRESHOLDS
+
+        THRESHOLDS.read(context.threshold_file)
 
 
 def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
@@ -270,9 +261,5 @@ def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
 
 # Adds the options of the settings to a command, which is given their values as `settings`.
 with_settings = partial(extend_options, parameter="settings", parse=_settings_parser())
-# The same for a command that decides posts: what is wrong is refused before it begins.
-with_checked_settings = partial(with_settings, check=check_before_imports)
 # A run of `eval` takes in no decisions of people, so it has no --review. --set web=true looks things up.
-with_settings_of_eval = partial(
-    extend_options, parameter="settings", parse=_settings_parser("review", "web"), check=check_before_imports
-)
+with_settings_of_eval = partial(extend_options, parameter="settings", parse=_settings_parser("review", "web"))

@@ -122,7 +122,7 @@ def resume(thread: Thread, as_json: AsJson = False, database: Database = None) -
     """Go on with a case whose process ended in the middle."""
     import asyncio
 
-    from tribunal.docket.graph_run import keep_options
+    from tribunal.docket.keeping import keep_options
     from tribunal.docket.session import resume_case
 
     kept = keep_options("command", None, None, review=True, database=database)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tribunal.docket.graph_run import KeepOptions, config_of_run
+from tribunal.docket.keeping import KeepOptions
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.locations import Location, Unreachable, parse_location, put_whole
 from tribunal.eval.datasets.post_table import PostTable
@@ -19,7 +19,7 @@ from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.eval.runs.tables import GROWING, GrowingTable, check_format, report_unwritten_table, write_parquet_table
-from tribunal.graphs import graph as graph_named
+from tribunal.graphs import load_own
 from tribunal.process.files import put_in_place
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.runner.journal import OutputUnwritten
@@ -177,7 +177,7 @@ def batch(
             if asked:
                 raise BadInput(f"{name}: can't be had with a folder as OUT ({output}); give a file")
     folder, copies = output.folder, output.folder / "input"
-    graph_named(graph)
+    load_own(graph)
     context = context_from(dict(settings))
     refuse_unused_settings(graph, context)
     tables = find_table_files(place, copies, options.warn)
@@ -190,6 +190,8 @@ def batch(
     plan = dataset.plan(tell=tell)
     data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe_run(graph, data, {}, 1, plan, context)
+    from tribunal.docket.graph_run import config_of_run
+
     job = RunJob(graph, context, plan, len(plan), keep=keep, config=config_of_run(output.folder.name))
 
     parts = (

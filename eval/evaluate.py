@@ -10,12 +10,10 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from tribunal.docket.graph_run import config_of_run
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import PLUS, Dataset, DatasetPool, find_dataset, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
@@ -23,7 +21,7 @@ from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.graphs import graph
+from tribunal.graphs import load_own
 from tribunal.models.budget import NO_SPENDING, Spending
 from tribunal.runner.budget import total_spending
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
@@ -39,6 +37,9 @@ from tribunal.settings.context import (
     setting_is_named,
     settings_of,
 )
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 class Evaluation(RunRequest):
@@ -102,8 +103,9 @@ def evaluate(
     """
     options.outcomes_to_retry()
     job, _, _, held, warnings = prepare_run(wanted, budget_from)
-    job = replace(job, config=config_of_run(out.name, config))
+    from tribunal.docket.graph_run import config_of_run
 
+    job = replace(job, config=config_of_run(out.name, config))
     return carry_out_run(job, out, held, partial(measure_results, out), options, warnings=warnings)
 
 
@@ -184,7 +186,7 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
 def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> PreparedRun:
     """Check everything that can be known before the first call. Arguments and errors as `evaluate`."""
     run = wanted.plan_run()
-    graph(run.graph)
+    load_own(run.graph)
     dataset, plan, context, data, sampling = choose_posts(wanted, run, run.graph)
     budgets = None
     if budget_from is not None:
@@ -263,7 +265,7 @@ def fit_to_graph(evaluation: Evaluation, own: Collection[str]) -> tuple[Evaluati
         BadInput: a graph or a setting is wrong, or it doesn't heed a setting of its own.
     """
     run = evaluation.plan_run()
-    graph(run.graph)
+    load_own(run.graph)
     context = context_from(run.settings)
     unused = dict(settings_of(run.graph).find_unused(context))
     for name, refusal in unused.items():

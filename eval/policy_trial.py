@@ -16,8 +16,7 @@ from tribunal.eval.measures.rates import wilson_interval
 from tribunal.eval.report.page import render_template
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.graphs import GRAPHS
-from tribunal.graphs import graph as graph_named
+from tribunal.graphs import GRAPHS, load_own
 from tribunal.plugins import names
 from tribunal.process.files import write_whole
 from tribunal.prompts.policy import load_policy as policy_named
@@ -82,7 +81,7 @@ def plan_trial(policy: str, on: Path, folder: Path, *, graph: str | None, settin
             calls += int(took) if took.isdecimal() else 0
     own = graphs.pop() if len(graphs) == 1 else ""
     chosen = graph or (own if own in GRAPHS or own in names("tribunal.graphs") else "tribunal")
-    graph_named(chosen)
+    load_own(chosen)
     refuse_unused_settings(chosen, context)
     return PolicyTrial(dataset, plan, context, chosen, folder, len(plan), left, calls if known else None)
 

@@ -21,9 +21,9 @@ from tribunal.process.files import hash_file
 from tribunal.process.loops import run_many
 from tribunal.prompts.policy import Policy, load_policy
 from tribunal.retrievers.indexes.table_rows import NO, YES, TableRow, drop_decimal_point, read_rows
-from tribunal.runner.decider import record_of_unusable_post, record_without_graph, result_line
 from tribunal.runner.job import AS_USUAL, RunOptions
 from tribunal.runner.journal import DiskFull, Journal, OutputUnwritten, read_head, read_line_starts
+from tribunal.runner.result_lines import record_of_unusable_post, record_without_graph, result_line
 from tribunal.runner.results import Sample, summarize_result
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON, Record, Scheme

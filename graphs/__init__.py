@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from tribunal.nodes.state import Case, PostInput
     from tribunal.settings.context import Context
 
-__all__ = ["GRAPHS", "builder", "check_name", "code_of", "draw_graph", "graph", "load_seats", "named_graphs"]
+__all__ = [
+    "GRAPHS",
+    "builder",
+    "check_name",
+    "code_of",
+    "draw_graph",
+    "graph",
+    "load_own",
+    "load_seats",
+    "named_graphs",
+]
 
 _files: dict[str, Any] = {}
 
@@ -87,6 +97,17 @@ def check_name(name: str) -> None:
         raise _no_graph(name)
 
 
+def load_own(name: str) -> None:
+    """Load a graph that isn't shipped: its settings and its system are known from then on.
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    check_name(name)
+    if name not in GRAPHS:
+        graph(name)
+
+
 def load_seats(name: str, settings: Mapping[str, Any]) -> None:
     """Load a custom graph whose seats these settings may name: its seats are known once it is loaded.
 
@@ -97,8 +118,8 @@ def load_seats(name: str, settings: Mapping[str, Any]) -> None:
     Raises:
         BadInput: there is no such graph.
     """
-    if name not in GRAPHS and (settings.get("seats") or settings.get("temperatures")):
-        graph(name)
+    if settings.get("seats") or settings.get("temperatures"):
+        load_own(name)
 
 
 def builder(name: str) -> StateGraph[Case, Context, PostInput, Ruling]:

@@ -116,7 +116,7 @@ def _case_options(
     keep_text: bool | None = None,
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    from tribunal.docket.graph_run import keep_options
+    from tribunal.docket.keeping import keep_options
     from tribunal.graphs import load_seats
     from tribunal.settings.context import context_from
 

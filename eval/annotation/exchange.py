@@ -30,7 +30,6 @@ from tribunal.eval.annotation.label_studio import (
 from tribunal.eval.datasets.sampling import SamplePlan
 from tribunal.eval.evaluate import Evaluation, prepare_run
 from tribunal.eval.report.page import output_folder
-from tribunal.nodes.peers.single_call import decision_scheme
 from tribunal.process.files import write_atomically, write_whole
 from tribunal.prompts.policy import load_policy
 from tribunal.review.case_tables import copy_image
@@ -74,6 +73,8 @@ def export_tasks(wanted: AnnotationRequest, out: Path) -> ExportReport:
     """
     prepared = prepare_run(wanted)
     plan, context = prepared.plan, prepared.job.context
+    from tribunal.nodes.peers.single_call import decision_scheme
+
     in_force, scheme = load_policy(context.policy), decision_scheme(context)
     if plan.dataset.task != "hate" or in_force.task != "hate":
         name = plan.dataset.name

@@ -15,7 +15,7 @@ from tribunal.eval.datasets import Dataset, DatasetPool
 from tribunal.eval.evaluate import CACHE, Evaluation, prepare_run, run_series
 from tribunal.eval.experiments.plan import ReadyRun, open_evaluations
 from tribunal.eval.runs.ledger import count_look
-from tribunal.graphs import graph as load_graph
+from tribunal.graphs import load_own
 from tribunal.prompts.sets import PromptSet, read_prompt_set
 from tribunal.runner.job import RunOptions
 from tribunal.runner.results import Sample
@@ -115,7 +115,7 @@ def _open_prompt_sets(entries: Entries) -> dict[str, PromptSet]:
         prompts, graph = entries.prompts_of(entry), entries.graph_of(entry)
         if prompts is None:
             continue
-        load_graph(graph)
+        load_own(graph)
         system = system_of(graph)
         edits = entries.settings_of(entry).get("prompt_texts", {})
         sets[name] = read_prompt_set(None if prompts == SHIPPED else prompts, system.name if system else None, edits)

@@ -22,7 +22,6 @@ from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from tribunal.core.calls import REHEARSAL
-from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput, NotAtHand
 from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
 from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
@@ -203,6 +202,8 @@ async def _calls_of_post(
         await write_archive(archive, sample.id, sample.text, context, empty=way == "SHORTEST")
         context = context.model_copy(update={"search": f"replay:{archive}"})
     try:
+        from tribunal.docket.session import judge_post
+
         return (await judge_post(**sample.post, graph=graph, context=context)).calls
     except BadInput:
         return ()

@@ -11,7 +11,7 @@ from tribunal.eval.datasets import PLUS, find_dataset
 from tribunal.eval.experiments.cell_measures import find_measure_fault, is_figure
 from tribunal.eval.experiments.experiment import Experiment
 from tribunal.eval.protocols.protocol import Protocol, uses_setting
-from tribunal.graphs import graph
+from tribunal.graphs import load_own
 from tribunal.schema import JSON
 from tribunal.settings.context import context_from
 from tribunal.settings.graph_settings import SETTINGS
@@ -52,7 +52,7 @@ def _check_conditions(protocol: Protocol) -> None:
         place = f"conditions.{name}"
         _check_name(name, place, "a condition")
         try:
-            graph(row.graph)
+            load_own(row.graph)
         except BadInput as error:
             raise BadInput(f"{place}.{error}") from error
         _check_known(f"{place}.datasets", row.datasets, protocol.datasets)

@@ -19,13 +19,12 @@ from tribunal.core.text import count_noun, parse_toml, suggest_name
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import paper_sample
 from tribunal.eval.datasets.dataset import PaperSample
-from tribunal.graphs import graph as load_graph
+from tribunal.graphs import load_own
 from tribunal.plugins import load_all
 from tribunal.process.files import read_text
 from tribunal.schema import JSON, Frozen
 from tribunal.settings.contents import read_once
 from tribunal.settings.context import settings_of
-from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.systems import seats_in, systems
 from tribunal.settings.validation import describe_validation_error
 
@@ -284,8 +283,7 @@ def uses_setting(graph: str, name: str) -> bool:
     Raises:
         BadInput: there is no such graph.
     """
-    if graph not in GRAPHS:
-        load_graph(graph)
+    load_own(graph)
     return name in settings_of(graph).model_fields
 
 

@@ -17,8 +17,6 @@ from tribunal.process.loops import run_many
 from tribunal.process.model_objects import refuse_objects
 from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
-from tribunal.runner.decider import encode_line
-from tribunal.runner.engine import decide_posts
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions
 from tribunal.runner.journal import (
     RESULTS,
@@ -32,6 +30,7 @@ from tribunal.runner.journal import (
 )
 from tribunal.runner.pins import collect_pins, pins_of_run
 from tribunal.runner.prices import PRICES
+from tribunal.runner.result_lines import encode_line
 from tribunal.runner.tally import RunTally
 from tribunal.schema import JSON, Record
 from tribunal.settings.contents import apply_line_up, keep_files_read
@@ -102,6 +101,8 @@ def carry_out_run(
                 rejoined, waiting = await insert_reviewed_results(folder)
             if retried:
                 replace_results(folder, lambda start: b"" if start.outcome in retried else None)
+            from tribunal.runner.engine import decide_posts  # LangGraph comes with it
+
             tally = await decide_posts(job, folder, watched, pins_of_run(described))
         except DiskFull as full:
             before = sum(1 for _ in read_line_starts(folder / RESULTS))

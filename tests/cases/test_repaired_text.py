@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from tests.service.conftest import POSTGRES, new_postgres_database
 from tests.untyped import graph
 from tribunal.commands import app
-from tribunal.docket.graph_run import keep_options
+from tribunal.docket.keeping import keep_options
 from tribunal.docket.session import judge_post
 from tribunal.eval.batch import batch
 from tribunal.schema import JSON

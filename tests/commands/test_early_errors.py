@@ -37,13 +37,49 @@ MISTAKES = {
     "missing threshold": (("--threshold", "nope.json"), "nope.json"),
     "misspelt option": (("--modle", "openai:gpt-4o"), "--modle"),
 }
+_TABLE = ("--dataset", "table", "--out", "run")
 OTHERS = {
+    "judge, author of a case that isn't kept": (("judge", "Good morning.", "--author", "me"), "--keep"),
     "batch, missing file": (("batch", "nope.csv", "--out", "out.csv"), "nope.csv"),
+    "batch, unknown suffix": (("batch", "posts.csv", "--out", "out.xyz"), "out.xyz"),
+    "batch, unknown column": ((*COMMANDS["batch"], "--columns", "text=nope"), "nope"),
+    "batch, unknown role": ((*COMMANDS["batch"], "--columns", "txt=text"), "txt"),
     "batch, missing prices": ((*COMMANDS["batch"], "--prices", "nope.toml"), "nope.toml"),
-    "eval, missing file": (("eval", "--data", "nope.csv", "--dataset", "table", "--out", "run"), "nope.csv"),
-    "eval, one of two files": (("eval", "--data", "a=posts.csv", "--data", "b=nope.csv", "--out", "run"), "nope.csv"),
+    "eval, missing file": (("eval", "--data", "nope.csv", *_TABLE), "a CSV, TSV, JSONL, JSON or Parquet file"),
+    "eval, folder without the files": (("eval", "--data", ".", "--dataset", "h-vli", "--out", "run"), "test_set.json"),
+    "eval, missing folder": (("eval", "--data", "nope", "--dataset", "h-vli", "--out", "run"), "test_set.json"),
+    "eval, missing image": (("eval", "--data", "images.csv", *_TABLE), "nope.png"),
+    "eval, unknown column": ((*COMMANDS["eval"], "--columns", "text=nope"), "nope"),
+    "eval, unknown split": ((*COMMANDS["eval"], "--split", "nope"), "nope"),
+    "eval, unknown data set": (("eval", "--data", "posts.csv", "--dataset", "tabel", "--out", "run"), "tabel"),
+    "eval, unknown protocol": ((*COMMANDS["eval"], "--protocol", "nope"), "nope"),
+    "eval, setting beside a protocol": (
+        ("eval", "--data", "posts.csv", "--protocol", "h-vli", "--set", "rouns=3", *_TABLE), "protocol",
+    ),
+    "eval, missing predictions": ((*COMMANDS["eval"], "--predictions", "nope.csv"), "nope.csv"),
+    "eval, setting beside predictions": (
+        (*COMMANDS["eval"], "--predictions", "posts.csv", "--rounds", "3"), "--rounds",
+    ),
     "eval, missing prices": ((*COMMANDS["eval"], "--prices", "nope.toml"), "nope.toml"),
-}
+    "eval, missing run of a budget": ((*COMMANDS["eval"], "--budget-from", "nope"), "nope"),
+    "eval, unknown engine": ((*COMMANDS["eval"], "--engine", "nope"), "nope"),
+    "eval, malformed time": ((*COMMANDS["eval"], "--wait-for-server", "soon"), "soon"),
+    "report, missing run": (("report", "nope"), "nope"),
+    "export, missing run": (("export", "nope", "--to", "csv"), "nope"),
+    "compare, malformed setups": (("compare", "posts.csv", "--out", "out"), "posts.csv"),
+    "experiment show, unknown": (("experiment", "show", "nope"), "nope"),
+    "experiment plan, unknown": (("experiment", "plan", "nope"), "nope"),
+    "experiment run, unknown": (("experiment", "run", "nope", "--out", "out"), "nope"),
+    "fit, missing file": (("fit", "nope"), "nope"),
+    "cascade plan, missing run": (("cascade", "plan", "nope"), "nope"),
+    "annotate export, missing file": (("annotate", "export", "nope", "--out", "out"), "nope"),
+    "review export, unknown suffix": (("review", "export", "--out", "out.xyz"), "xyz"),
+    "review import, missing file": (("review", "import", "nope.json"), "nope.json"),
+    "cases export, unknown suffix": (("cases", "export", "--out", "out.xyz"), "xyz"),
+    "cases forget, malformed time": (("cases", "forget", "--older-than", "soon"), "soon"),
+    "policy show, unknown": (("policy", "show", "nope"), "nope"),
+    "prompts show, unknown": (("prompts", "show", "nope"), "nope"),
+}  # fmt: skip
 CASES = {
     f"{name}, {mistake}": ((*command, *options), fact)
     for name, command in COMMANDS.items()
@@ -54,6 +90,7 @@ CASES = {
 @pytest.mark.parametrize(("command", "fact"), CASES.values(), ids=CASES)
 def test_a_usage_error_imports_no_langgraph(command: tuple[str, ...], fact: str, tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("id,text,label\n1,Good morning.,not\n")
+    (tmp_path / "images.csv").write_text("id,text,image,label\n1,Good morning.,nope.png,not\n")
     done = subprocess.run(
         [sys.executable, "-c", _RUN, *command],
         capture_output=True,

@@ -19,7 +19,7 @@ from tests.service.conftest import get_json, opened, serving
 from tests.service.decided_here import contested, courtroom, decided, judged
 from tribunal.commands import app
 from tribunal.docket.erasure import ErasureRequest, erase_words
-from tribunal.docket.graph_run import KeepOptions
+from tribunal.docket.keeping import KeepOptions
 from tribunal.docket.record_rows import decision_entry, keep_record
 from tribunal.docket.waiting_cases import WaitingCases, write_note
 from tribunal.review.audit import check_records

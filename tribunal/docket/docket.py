@@ -13,14 +13,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import RunnableConfig
 from sqlalchemy import and_, or_, select
 
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.checkpoints import TakenOver
 from tribunal.docket.decision_effects import Sampling, load_sampling
 from tribunal.docket.docket_entries import DocketEntry, decided_line, entry_of_row, holder_line
-from tribunal.docket.graph_run import unkept_warning
+from tribunal.docket.keeping import unkept_warning
 from tribunal.docket.leases import (
     LEASE,
     Held,
@@ -52,6 +51,8 @@ from tribunal.store.tables import cases, replicas
 from tribunal.trust import stored_settings
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
     from tribunal.events import Listener
 
 _LOG = logging.getLogger("tribunal")

@@ -11,7 +11,8 @@ from uuid import UUID
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
-from tribunal.docket.graph_run import is_in_graph_run, keep_options
+from tribunal.docket.graph_run import is_in_graph_run
+from tribunal.docket.keeping import keep_options
 from tribunal.docket.record_rows import keep_record
 from tribunal.docket.records import check_state, make_record
 from tribunal.docket.trials import paused_state

@@ -17,7 +17,7 @@ from tribunal.core.text import normalize_text, parse_json
 from tribunal.core.times import database_now, new_id
 from tribunal.docket.decision_effects import hash_author
 from tribunal.docket.erasure import post_without_words, without_words
-from tribunal.docket.graph_run import KeepOptions, unkept_warning
+from tribunal.docket.keeping import KeepOptions, unkept_warning
 from tribunal.errors import BadInput
 from tribunal.explanations.deciders import recorded_policy
 from tribunal.process.loops import PerLoop

@@ -15,14 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Unpack
 
 from tribunal import trust
-from tribunal.docket.graph_run import (
-    agent_config,
-    caller_config,
-    check_configurable,
-    judge_unreviewed,
-    keep_options,
-    unkept_warning,
-)
+from tribunal.docket.graph_run import agent_config, caller_config, check_configurable, judge_unreviewed
+from tribunal.docket.keeping import keep_options, unkept_warning
 from tribunal.docket.records import graph_input
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
@@ -39,7 +33,7 @@ from tribunal.settings.context import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from tribunal.docket.graph_run import KeepOptions
+    from tribunal.docket.keeping import KeepOptions
     from tribunal.events import Listener
     from tribunal.typed_names import SettingsKeywords
 

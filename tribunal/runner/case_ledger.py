@@ -16,9 +16,9 @@ from tribunal.docket.holds import Hold, hold_case
 from tribunal.docket.leases import Held, without_earlier_calls
 from tribunal.errors import BadInput
 from tribunal.models.budget import Allowance, Spending, spending_of
-from tribunal.runner.decider import record_of_unusable_post
 from tribunal.runner.outages import DATABASE_AWAY, Outages, retry_while_away
 from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, RunnerTelemetry, Stopped, TrialObserver, Waits
+from tribunal.runner.result_lines import record_of_unusable_post
 from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Call, Record
 from tribunal.settings.context import context_from

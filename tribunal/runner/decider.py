@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import traceback
@@ -14,7 +13,7 @@ from typing import Self, cast
 from langchain_core.runnables import RunnableConfig
 
 from tribunal.core.text import parse_json
-from tribunal.core.text_similarity import preload_hashing, text_signature
+from tribunal.core.text_similarity import preload_hashing
 from tribunal.docket.records import POST
 from tribunal.docket.session import judge_post
 from tribunal.errors import BadInput, ModelError, WrongState
@@ -36,9 +35,10 @@ from tribunal.runner.outcome import (
 )
 from tribunal.runner.pins import check_pins
 from tribunal.runner.prices import Prices
+from tribunal.runner.result_lines import needs_likeness, record_of_unusable_post, record_without_graph, result_line
 from tribunal.runner.results import Sample
-from tribunal.schema import JSON, Call, Record, Usage
-from tribunal.settings.context import Context, context_from, settings_for_record
+from tribunal.schema import JSON, Call, Record
+from tribunal.settings.context import context_from, settings_for_record
 
 
 class PostDecider:
@@ -192,75 +192,6 @@ class PostDecider:
         kept = await keep_record(self._job.keep, record, sample.post, settings, money, sample.author)
         self.unkept_verdicts += kept.kept is None
         return kept
-
-
-def result_line(place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool) -> bytes:
-    """Return the line of a result: its place, the record, then what the data set says of the post.
-
-    `has_image` is true where the post's image was there, false where its set names one that wasn't, and null where it
-    has none. A labelled post without a group has its `likeness`, by which near-duplicates are found.
-    """
-    has_image = True if sample.image else False if sample.image_missing else None
-    beside: JSON = {"gold": sample.gold.dump() if sample.gold else None, "has_image": has_image}
-    beside["fields"] = sample.fields
-    if sample.group:
-        beside["group"] = sample.group
-    elif needs_likeness(sample) and (likeness := text_signature(sample.text)):
-        beside["likeness"] = likeness
-    if keep_text:
-        beside["text"] = sample.text
-    return encode_line(place, repeat, seconds, record, beside)
-
-
-def encode_line(place: int, repeat: int, seconds: float, record: Record, beside: JSON) -> bytes:
-    """Return a line of results.jsonl, made of its record and the fields beside it."""
-    head = f'{{"place":{place},"repeat":{repeat},"seconds":{seconds:.4f},'
-    body = record.model_dump_json()[1:-1]
-    return f"{head}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")
-
-
-def needs_likeness(sample: Sample) -> bool:
-    """Return whether near-duplicates of a post are found by its text."""
-    return sample.gold is not None and not sample.group
-
-
-def record_of_unusable_post(
-    sample: Sample, graph: str, context: Context, problem: str, kind: str = "input", calls: tuple[Call, ...] = ()
-) -> Record:
-    """Return the record of a post that has no trial to its end.
-
-    Its `kind`: it can't be judged (`input`), ends processes (`crash`), or meets a bug of this program (`internal`).
-    """
-    ended = {"outcome": "failure", "explanation": problem, "error": kind, "seat": "", "role": "", "model": ""}
-    return record_without_graph(sample, graph, context, ended, calls)
-
-
-def record_without_graph(
-    sample: Sample, graph: str, context: Context, ended: JSON, calls: tuple[Call, ...] = ()
-) -> Record:
-    """Return the record of a post whose graph gave none, but an outcome (`tribunal.nodes.state.outcome_of`)."""
-    fault = {name: ended[name] for name in ("seat", "role", "model")}
-    return Record(
-        outcome=ended["outcome"],
-        post_id=sample.id,
-        graph=graph,
-        task=context.task,
-        scheme=context.scheme,
-        label=None,
-        category=None,
-        hateful=None,
-        explanation=ended["explanation"],
-        track=None,
-        rounds=0,
-        transcript=(),
-        cues=(),
-        calls=calls,
-        usage=Usage.from_calls([call.dump() for call in calls]),
-        shown=(),
-        policy={},
-        warnings=(),
-        fault={**fault, "kind": ended.get("form") or ended.get("error")},
-    )
 
 
 def describe_graph_error(graph: str, sample: Sample, error: Exception) -> str:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from tribunal.docket.graph_run import KeepOptions
+from tribunal.docket.keeping import KeepOptions
 from tribunal.errors import BadInput
 from tribunal.models.server_wait import NO_WAIT, WaitSettings
 from tribunal.plugins import require_extra
@@ -23,6 +22,8 @@ from tribunal.schema import JSON, Frozen
 from tribunal.settings.context import Context, settings_for_record
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
     from tribunal.runner.tally import RunTally, Watch
 
 # If every other post failed, ten in a row would be one in a thousand: so many have one cause.
@@ -112,7 +113,7 @@ class RunJob:
     budgets: Mapping[str, int] | None = None
     keep_text: bool = False
     keep: KeepOptions | None = None
-    config: RunnableConfig = field(default_factory=RunnableConfig)
+    config: RunnableConfig = field(default_factory=lambda: {})  # a type checker takes it for this TypedDict
 
 
 class RunOrder(Frozen):

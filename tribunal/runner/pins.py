@@ -6,7 +6,7 @@ import ast
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from itertools import product
@@ -17,10 +17,8 @@ from urllib.parse import urlsplit
 from tribunal import __version__
 from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS
-from tribunal.graphs import graph as load_graph
+from tribunal.graphs import GRAPHS, load_own
 from tribunal.models.registry import check_models, provider_of
-from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.process.files import hash_file, read_regular
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import read_prompt_set
@@ -47,8 +45,7 @@ _HELD = (
 
 def describe_surroundings(graph: str, context: Context) -> JSON:
     """Return what decides results beside the settings: policy, prompts, files, default model, our version."""
-    if graph not in GRAPHS:
-        load_graph(graph)  # its system is known from then on
+    load_own(graph)
     in_force, system = load_policy(context.policy, context.policy_definition), system_of(graph)
     # The policy and the prompts have hashes of their own.
     named = [context.line_up, context.threshold_file, *context.perspectives]
@@ -71,8 +68,12 @@ async def collect_pins(graph: str, context: Context) -> JSON:
     Raises:
         BadInput: a perspective, the store, the line-up or a model is wrong.
     """
-    stores = await open_searchers(context) if _hears_perspectives(graph, context) else ()
     models, around = check_models(await apply_line_up(context, afresh=True), environment()), environment()
+    stores: Sequence[PerspectiveStore] = ()
+    if _hears_perspectives(graph, context):
+        from tribunal.nodes.predict.perspective import open_searchers
+
+        stores = await open_searchers(context)
     providers = {model.provider: provider_of(model) for model in models}
     pins: JSON = {
         "perspectives": {

@@ -14,9 +14,9 @@ from functools import partial
 
 from tribunal.models.registry import ModelRegistry
 from tribunal.process.workers import JobWorker, WorkerDied, WorkerProcess
-from tribunal.runner.decider import record_of_unusable_post, result_line
 from tribunal.runner.job import RunOrder
 from tribunal.runner.outcome import Decided, Invalid, Outcome, Stopped, Waits, read_outcome
+from tribunal.runner.result_lines import record_of_unusable_post, result_line
 from tribunal.runner.results import Sample
 from tribunal.schema import JSON
 from tribunal.settings.context import Context

@@ -25,7 +25,7 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.runs.test_run import decided, lines, word
 from tests.eval.runs.worker import job
 from tribunal.commands import app
-from tribunal.docket.graph_run import KeepOptions
+from tribunal.docket.keeping import KeepOptions
 from tribunal.errors import BadInput
 from tribunal.runner.decider import PostDecider
 from tribunal.runner.job import RunJob, RunOrder, order_of_job
