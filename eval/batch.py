@@ -190,7 +190,7 @@ def batch(
     plan = dataset.plan(tell=tell)
     data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe_run(graph, data, {}, 1, plan, context)
-    from tribunal.docket.graph_run import config_of_run
+    from tribunal.docket.run_config import config_of_run
 
     job = RunJob(graph, context, plan, len(plan), keep=keep, config=config_of_run(output.folder.name))
 

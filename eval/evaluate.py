@@ -103,7 +103,7 @@ def evaluate(
     """
     options.outcomes_to_retry()
     job, _, _, held, warnings = prepare_run(wanted, budget_from)
-    from tribunal.docket.graph_run import config_of_run
+    from tribunal.docket.run_config import config_of_run
 
     job = replace(job, config=config_of_run(out.name, config))
     return carry_out_run(job, out, held, partial(measure_results, out), options, warnings=warnings)

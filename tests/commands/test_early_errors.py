@@ -66,10 +66,7 @@ OTHERS = {
     "eval, malformed time": ((*COMMANDS["eval"], "--wait-for-server", "soon"), "soon"),
     "report, missing run": (("report", "nope"), "nope"),
     "export, missing run": (("export", "nope", "--to", "csv"), "nope"),
-    "compare, malformed setups": (("compare", "posts.csv", "--out", "out"), "posts.csv"),
     "experiment show, unknown": (("experiment", "show", "nope"), "nope"),
-    "experiment plan, unknown": (("experiment", "plan", "nope"), "nope"),
-    "experiment run, unknown": (("experiment", "run", "nope", "--out", "out"), "nope"),
     "fit, missing file": (("fit", "nope"), "nope"),
     "cascade plan, missing run": (("cascade", "plan", "nope"), "nope"),
     "annotate export, missing file": (("annotate", "export", "nope", "--out", "out"), "nope"),
@@ -102,4 +99,4 @@ def test_a_usage_error_imports_no_langgraph(command: tuple[str, ...], fact: str,
     )
     assert done.stdout.split() == ["2"]
     assert fact in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run" / "run.json").exists()

@@ -16,12 +16,13 @@ from langgraph.constants import TAG_NOSTREAM
 from langsmith.utils import tracing_is_enabled
 
 from tribunal.docket.records import make_record
+from tribunal.docket.run_config import caller_config, merge_metadata
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.nodes.intake import name_post
 from tribunal.nodes.verdict import failure_of
-from tribunal.process.model_objects import MODEL_SETTINGS, model_settings_in, object_names
+from tribunal.process.model_objects import object_names
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.settings.context import Context, refuse_configurable, refuse_stops
@@ -29,8 +30,6 @@ from tribunal.settings.context import Context, refuse_configurable, refuse_stops
 if TYPE_CHECKING:
     from tribunal.events import Listener
 
-# A run has no thread, checkpointer, stream or step limit of its caller's: these stay with the caller.
-_TAKEN = ("callbacks", "tags", "metadata", "run_name", "run_id")
 ATTEMPT = "__attempt"  # in a run's `configurable`; LangGraph stores no name that begins with `__`
 # What a run notes in its state beside the channels of the graph, and no checkpoint holds.
 NOTES = ("unseen_calls", "outcome_from")
@@ -121,28 +120,6 @@ def _writes_outcome(update: Any) -> bool:
     return isinstance(update, dict) and update.get("outcome") is not None
 
 
-def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
-    """Return what a run takes of its caller's config: callbacks, tags, metadata, run_name, run_id.
-
-    `configurable` is kept for configurable models only (`MODEL_SETTINGS`): it names no thread and no checkpoint here.
-
-    Raises:
-        BadInput: it is no config of LangChain's.
-    """
-    if config is None:
-        return {}
-    if not isinstance(config, Mapping):
-        raise BadInput(f"config: {type(config).__name__}: is no config; give a dict such as {{'callbacks': [handler]}}")
-    if unknown := next((str(name) for name in config if name not in RunnableConfig.__annotations__), None):
-        raise BadInput(
-            f"config: {unknown}: LangChain's config has no such key; use {', '.join(_TAKEN)} or configurable"
-        )
-    taken = {name: config[name] for name in _TAKEN if config.get(name) is not None}
-    if chosen := model_settings_in(config):
-        taken["configurable"] = {MODEL_SETTINGS: chosen}
-    return cast("RunnableConfig", taken)
-
-
 def check_configurable(config: Mapping[str, Any] | None, context: Context, graph: str) -> None:
     """Refuse settings in the `configurable` of a caller's config. That of a node of theirs is the config of its graph.
 
@@ -161,24 +138,6 @@ def agent_config(config: RunnableConfig) -> RunnableConfig:
     A handler of the agent's hears every call; the words of our seats don't stream as the agent's own.
     """
     return merge_configs(caller_config(config), {"tags": [TAG_NOSTREAM]})
-
-
-def merge_metadata(config: RunnableConfig | None, metadata: Mapping[str, Any]) -> RunnableConfig:
-    """Return a config with more metadata, but for empty ones; what the caller has set under the same name stays."""
-    given, more = caller_config(config), {name: value for name, value in metadata.items() if value}
-    return {**given, "metadata": {**more, **given.get("metadata", {})}}
-
-
-def config_of_run(name: str, config: RunnableConfig | None = None) -> RunnableConfig:
-    """Return the config of each post of a run over many: the caller's, and the run's name in its metadata.
-
-    Raises:
-        BadInput: it is no config of LangChain's, or it has the id of one trace.
-    """
-    given = caller_config(config)
-    if "run_id" in given:
-        raise BadInput("config: run_id: each post has a trace of its own; leave it out")
-    return merge_metadata(given, {"run": name})
 
 
 class UnseenCalls(BaseCallbackHandler):

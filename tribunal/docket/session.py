@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Unpack
 
 from tribunal import trust
-from tribunal.docket.graph_run import agent_config, caller_config, check_configurable, judge_unreviewed
+from tribunal.docket.graph_run import agent_config, check_configurable, judge_unreviewed
 from tribunal.docket.keeping import keep_options, unkept_warning
 from tribunal.docket.records import graph_input
+from tribunal.docket.run_config import caller_config
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.process.loops import run_in_background

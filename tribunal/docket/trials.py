@@ -16,10 +16,11 @@ from sqlalchemy import select
 
 from tribunal.docket.case_store import CaseStore
 from tribunal.docket.checkpoints import MOMENT, CaseCheckpoints
-from tribunal.docket.graph_run import NOTES, judge_unreviewed, merge_metadata, run_graph
+from tribunal.docket.graph_run import NOTES, judge_unreviewed, run_graph
 from tribunal.docket.leases import Held
 from tribunal.docket.record_rows import text_of
 from tribunal.docket.records import POST, check_state, find_wrong_state, graph_input, make_record
+from tribunal.docket.run_config import merge_metadata
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
 from tribunal.models.budget import Allowance, spend_from

@@ -13,7 +13,8 @@ from typing_extensions import Unpack
 from tribunal import with_arguments_of
 from tribunal.core.text import parse_json
 from tribunal.core.times import format_date, format_time_left
-from tribunal.docket.graph_run import caller_config, mask_traces, merge_metadata
+from tribunal.docket.graph_run import mask_traces
+from tribunal.docket.run_config import caller_config, merge_metadata
 from tribunal.docket.waiting_cases import SOMEBODY, claim_seconds_left, names_of_person, undo_seconds_left
 from tribunal.errors import BadInput
 from tribunal.explanations.author_letter import load_image, write_letter
