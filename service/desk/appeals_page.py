@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 from markupsafe import Markup
+from sqlalchemy import func, select
 
 from tribunal.core.times import format_date
+from tribunal.docket.case_search import post_text
 from tribunal.errors import BadInput, Problem
 from tribunal.explanations.case_drawing import draw_fragment
 from tribunal.explanations.deciders import rule_of_policy
@@ -18,10 +21,12 @@ from tribunal.review.claims import deciders, may_be_same_person, policy_of_case,
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_page import CaseId, serve_image, view_for_moderators
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, LeadVisit, ReviewerVisit
+from tribunal.store.tables import cases
 
 router = APIRouter()
 RowId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
 PAGE = 50
+_EXCERPT = 200  # characters
 
 
 @router.get("/appeals")
@@ -34,10 +39,29 @@ async def list_appeals(visit: AnyVisit) -> Response:
         for status in ("tried", "waiting", "trying"):
             found = await appeals.search({"status": status}, limit=PAGE)
             rows += sorted(found, key=lambda row: float(row["created"]))
+    await _describe_rows(visit, rows)
     return visit.page(
         "appeals.html.jinja", title="Appeals", here="/appeals",
         rows=rows, decided=decided, more=decided and len(rows) == PAGE,
     )  # fmt: skip
+
+
+async def _describe_rows(visit: DeskVisit, rows: Sequence[JSON]) -> None:
+    """Give each row the beginning of its post (`text`), and why this person may not take it (`barred`)."""
+    store = visit.replica.store
+    columns = cases.c.id, cases.c.record, func.substr(post_text(store), 1, _EXCERPT).label("text")
+    wanted = select(*columns).where(cases.c.id.in_([row["case_id"] for row in rows]))
+    described = {row["id"]: row for row in await store.fetch_rows(wanted)}
+    for row in rows:
+        case, (claimed, mine) = described[row["case_id"]], visit.claim_of(row)
+        record = Record.model_validate(case["record"]) if case["record"] else None
+        row["text"], row["barred"] = case["text"], ""
+        if row["answer"] is not None:
+            row["barred"] = "is being decided now"
+        elif record is not None and _had_part(visit, record):
+            row["barred"] = "you decided this case, or may have"
+        elif claimed and not mine:
+            row["barred"] = "somebody else has claimed it"
 
 
 @router.get("/appeals/{appeal_id}")
@@ -161,11 +185,10 @@ async def _render_reopen_form(visit: DeskVisit, case_id: str, result: FormResult
 async def list_opinions(visit: ReviewerVisit) -> Response:
     """Show the open second opinions; to a lead, first the disagreements."""
     opinions = visit.replica.second_opinions
-    return visit.page(
-        "opinions.html.jinja", title="Second opinions",
-        here="/second-opinions", rows=await opinions.search("waiting", limit=PAGE, besides=visit.person),
-        differ=await opinions.search("disagreed", limit=PAGE) if visit.leads else [],
-    )  # fmt: skip
+    rows = await opinions.search("waiting", limit=PAGE, besides=visit.person)
+    differ = await opinions.search("disagreed", limit=PAGE) if visit.leads else []
+    await _describe_rows(visit, [*rows, *differ])
+    return visit.page("opinions.html.jinja", title="Second opinions", here="/second-opinions", rows=rows, differ=differ)
 
 
 @router.get("/second-opinions/{opinion_id}")

@@ -21,6 +21,10 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
         here = f"/desk/appeals/{where.rpartition('/')[2]}"
         kim = await signed_in(app)
         lee = await signed_in(app, named="lee")
+        listed = await kim.get("/desk/appeals")
+        [row] = listed.tree.xpath("//a[@data-row]")
+        assert row.text_content().strip() == (await client.get(at)).json()["post"]["text"]
+        assert "Not for you" not in listed.words
         page = await kim.get(here)
         assert "judge-words" in page.words, "the decision is explained beside it"
         await kim.send("claim")
@@ -36,3 +40,4 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
         page = await lee.send(at="reopen", reason="look once more")
         page = await kim.get(str(page.response.url.path))
         assert "uphold" not in page.buttons(), "who has decided it decides it no more"
+        assert "Not for you: you decided this case" in (await kim.get("/desk/appeals")).words

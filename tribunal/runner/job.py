@@ -96,6 +96,10 @@ def load_ray_engine() -> Any:
     return import_module("tribunal.eval.ray.cluster")
 
 
+def _make_empty_config() -> RunnableConfig:
+    return {}
+
+
 @dataclass(frozen=True)
 class RunJob:
     """The posts and settings of a run.
@@ -113,7 +117,7 @@ class RunJob:
     budgets: Mapping[str, int] | None = None
     keep_text: bool = False
     keep: KeepOptions | None = None
-    config: RunnableConfig = field(default_factory=lambda: {})  # a type checker takes it for this TypedDict
+    config: RunnableConfig = field(default_factory=_make_empty_config)
 
 
 class RunOrder(Frozen):

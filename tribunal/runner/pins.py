@@ -22,6 +22,7 @@ from tribunal.models.registry import check_models, provider_of
 from tribunal.process.files import hash_file, read_regular
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import read_prompt_set
+from tribunal.retrievers.perspectives.perspective import Searcher
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
 from tribunal.schema import JSON
@@ -69,7 +70,7 @@ async def collect_pins(graph: str, context: Context) -> JSON:
         BadInput: a perspective, the store, the line-up or a model is wrong.
     """
     models, around = check_models(await apply_line_up(context, afresh=True), environment()), environment()
-    stores: Sequence[PerspectiveStore] = ()
+    stores: Sequence[Searcher] = ()
     if _hears_perspectives(graph, context):
         from tribunal.nodes.predict.perspective import open_searchers
 
