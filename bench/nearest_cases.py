@@ -12,7 +12,6 @@ import itertools
 import json
 import random
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -45,11 +44,7 @@ async def nearest_cases(path: Path, text: str, labels: list[str]) -> None:
     similarity = queries @ passages.T
     same = np.array([[label == other for _, other in decided] for _, label in new])
     rows = [("all", str(same.size), f"{same.mean():.3f}")]
-<<<<<<< HEAD
-    for low, high in pairwise(_BOUNDS):
-=======
     for low, high in itertools.pairwise(_BOUNDS):
->>>>>>> h3b
         within = (similarity >= low) & (similarity < high)
         share = f"{same[within].mean():.3f}" if within.any() else ""
         rows.append((f"{low:.2f} to {high:.2f}", str(within.sum()), share))
