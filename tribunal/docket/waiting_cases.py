@@ -201,9 +201,9 @@ class WaitingCases:
             return False
         if escalated is None or not waits or escalated + within <= database_now():
             return False
-        own = notes.c.case_id == row["id"], notes.c.kind == "escalated", notes.c.at == escalated
-        own = (*own, notes.c.person.in_(names_of_person(reviewer)))
-        if not (await connection.execute(update(notes).where(*own).values(kind="note"))).rowcount:
+        own = notes.c.person.in_(names_of_person(reviewer)), notes.c.kind == "escalated", notes.c.at == escalated
+        changing = update(notes).where(notes.c.case_id == row["id"], *own).values(kind="note")
+        if not (await connection.execute(changing)).rowcount:
             return False
         unsent = deliveries.c.case_id == row["id"], deliveries.c.event == "case.escalated", deliveries.c.attempts == 0
         await connection.execute(delete(deliveries).where(*unsent))
