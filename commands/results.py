@@ -104,6 +104,15 @@ def report(
     ] = 50,
     prices: RunPrices = None,
     cluster: Cluster = None,
+    metrics: Annotated[
+        list[str] | None,
+        Option(
+            "--metric",
+            metavar="MODULE:FUNCTION",
+            help="Your own measure, such as sklearn.metrics:balanced_accuracy_score: a function of gold and predicted "
+            "labels, shown with its interval and paired test. May be given again.",
+        ),
+    ] = None,
 ) -> None:
     """Write a report on runs: an HTML page that loads nothing, Markdown, LaTeX, JSON, and all samples.
 
@@ -121,13 +130,15 @@ def report(
     if out or not (as_json or tables):
         if out is None and len(folders) > 1:
             raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
-        files = write_report(runs, out or folders[0], most=transcripts, prices=price_table, cluster=cluster)
+        files = write_report(
+            runs, out or folders[0], most=transcripts, prices=price_table, cluster=cluster, metrics=metrics or ()
+        )
         if not as_json:
             _print_answer(files[3])
         for file in files:
             say(str(file), aside=as_json or tables)
     if as_json:
-        say_json(measure_runs(runs, prices=price_table, cluster=cluster))
+        say_json(measure_runs(runs, prices=price_table, cluster=cluster, metrics=metrics or ()))
     if tables:
         for run in runs:
             if len(runs) > 1:

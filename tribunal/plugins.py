@@ -26,8 +26,13 @@ from tribunal.core.text import one_line
 from tribunal.errors import BadInput
 
 Group = Literal[
-    "tribunal.providers", "tribunal.search", "tribunal.embeddings", "tribunal.datasets", "tribunal.graphs"
-]  # fmt: skip
+    "tribunal.providers",
+    "tribunal.search",
+    "tribunal.embeddings",
+    "tribunal.datasets",
+    "tribunal.graphs",
+    "tribunal.metrics",
+]
 Kind = TypeVar("Kind")
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 

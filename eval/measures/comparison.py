@@ -90,7 +90,7 @@ def compare_accuracy(first: RunColumns, second: RunColumns, clusters: Clusters) 
         McNemar's table, the accuracy of each run, `difference` with its `interval`, `p` by cluster, and `p_independent`
         as though no posts belonged together.
     """
-    rows = _pair_rows(first, second, clusters)
+    rows = pair_rows(first, second, clusters)
     sizes = np.bincount(rows.cluster).astype(float)
     one, other = (_right_by_cluster(side, rows.cluster) for side in rows.sides)
     before, after = (each.sum() / sizes.sum() if len(sizes) else np.nan for each in (one, other))
@@ -101,7 +101,7 @@ def compare_accuracy(first: RunColumns, second: RunColumns, clusters: Clusters) 
 
 def compare_macro_f1(first: RunColumns, second: RunColumns, clusters: Clusters) -> JSON:
     """Compare the macro-F1 of two runs over the same data, of the posts that both decided."""
-    rows = _pair_rows(first, second, clusters)
+    rows = pair_rows(first, second, clusters)
     if not len(rows.cluster):
         return {**_UNDEFINED, "p": None}
     one, other, measure = _tables_of_both(rows.sides, rows.cluster, of_two=rows.of_two)
@@ -118,7 +118,7 @@ def pair_right_shares(
     """
     if not same_data(first, second):
         return None
-    rows = _pair_rows(first, second, clusters)
+    rows = pair_rows(first, second, clusters)
     if not len(rows.cluster):
         return None
     one, other = (np.bincount(side.post, side.right * _result_weights(side)).astype(float) for side in rows.sides)
@@ -187,7 +187,7 @@ class PairedRows(NamedTuple):
     of_two: bool  # the labels that are compared are yes and no
 
 
-def _pair_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool = False) -> PairedRows:
+def pair_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool = False) -> PairedRows:
     """Pair the decided results of two runs; with `errors` all labelled ones. `clusters` are the first run's."""
     runs = (first, second)
     of_two = not first.scheme == second.scheme == "fine"
@@ -211,7 +211,7 @@ def _pair_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, err
 
 
 def _compare_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool) -> JSON:
-    rows = _pair_rows(first, second, clusters, errors=errors)
+    rows = pair_rows(first, second, clusters, errors=errors)
     negative = first.negative_labels | second.negative_labels
     differences = measure_differences(rows.sides, rows.cluster, of_two=rows.of_two, negative=negative)
     p, exact = _test_accuracy(rows)

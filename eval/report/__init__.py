@@ -12,6 +12,7 @@ from tribunal.eval.measures.columns import RunColumns, count_failures_as_wrong, 
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.costs import compare_settings, money_saved
 from tribunal.eval.measures.metrics import DETAILED, measure_columns
+from tribunal.eval.measures.own_metric import load_metrics, measure_own_metrics
 from tribunal.eval.measures.rule_change import compare_rule_changes
 from tribunal.eval.report.answer import answer_of_runs
 from tribunal.eval.report.cost_fronts import cost_fronts
@@ -45,7 +46,13 @@ _WORDS = ("warnings", "notes", "cautions", "order", "outcomes", "intervals")  # 
 
 
 def write_report(
-    folders: Sequence[Path], out: Path, *, most: int = MOST, prices: Prices | None = None, cluster: str | None = None
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    most: int = MOST,
+    prices: Prices | None = None,
+    cluster: str | None = None,
+    metrics: Sequence[str] = (),
 ) -> tuple[Path, Path, Path, Path, Path]:
     """Write a report on these runs.
 
@@ -55,6 +62,7 @@ def write_report(
         most: how many wrong posts, and how many uncertain ones, are shown of each run with what was said of them.
         prices: what calls cost; None takes for each run the prices that it was last given, if it was given any.
         cluster: the field by which posts belong together (`tribunal.eval.measures.clusters`).
+        metrics: the user's own, as `module:function` (`tribunal.eval.measures.own_metric`).
 
     Returns:
         Where the page, the Markdown, the LaTeX, the figures and the browser of all samples are.
@@ -62,7 +70,7 @@ def write_report(
     Raises:
         BadInput: a folder is no run's, one of its files is broken, or the report can't be written.
     """
-    values = _collect_values(folders, most, prices, cluster)
+    values = _collect_values(folders, most, prices, cluster, metrics)
     page, text, latex, figures = (out / name for name in (PAGE, TEXT, LATEX, FIGURES))
     with output_folder(out):
         for path in (page, text, latex):
@@ -71,17 +79,26 @@ def write_report(
     return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
 
 
-def measure_runs(folders: Sequence[Path], *, prices: Prices | None = None, cluster: str | None = None) -> JSON:
+def measure_runs(
+    folders: Sequence[Path],
+    *,
+    prices: Prices | None = None,
+    cluster: str | None = None,
+    metrics: Sequence[str] = (),
+) -> JSON:
     """Return what `write_report` writes into report.json, without writing anything.
 
     Raises:
         BadInput: a folder is no run's, or one of its files is broken.
     """
-    return _figures(_collect_values(folders, 0, prices, cluster))
+    return _figures(_collect_values(folders, 0, prices, cluster, metrics))
 
 
-def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, cluster: str | None) -> JSON:
+def _collect_values(
+    folders: Sequence[Path], most: int, prices: Prices | None, cluster: str | None, metrics: Sequence[str]
+) -> JSON:
     """Return the values that the report's templates show."""
+    functions = load_metrics(metrics)
     runs = [read_columns(folder) for folder in folders]
     shown = [_run_values(columns, most, prices, cluster) for columns in runs]
     rows = [run["overview"] for run in shown]
@@ -96,6 +113,7 @@ def _collect_values(folders: Sequence[Path], most: int, prices: Prices | None, c
         "baselines": baseline_rows(rows),
         "fronts": cost_fronts(rows, pairs),
         "pairs": pairs,
+        "own_metrics": measure_own_metrics(runs, functions, cluster=cluster),
         "spared": [row for run in shown for row in run["spared"]],
         "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
         "consistent": compare_consistency_of_all(runs),
@@ -126,6 +144,7 @@ def _figures(values: JSON) -> JSON:
         ],
         "pairs": values["pairs"],
         "rule_changes": values["court"]["rule_changes"],
+        "own_metrics": values["own_metrics"],
     }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tribunal.errors import BadInput
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
+from tribunal.models.providers import ModelName
 from tribunal.models.registry import check_models
 from tribunal.nodes.threshold import Threshold, read_threshold
 from tribunal.process.files import LockHeld, hold_lock, write_whole
@@ -118,8 +119,13 @@ def carry_out_run(
             tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
         return tally
 
+    run_many(_models_of_run(job))  # a wrong model or a missing key makes no folder
     with lock_run_folder(folder), keep_files_read():
         return run_many(run_in_folder())
+
+
+async def _models_of_run(job: RunJob) -> set[ModelName]:
+    return check_models(await apply_line_up(job.context, afresh=True), environment())
 
 
 async def _tuning_warnings(job: RunJob) -> list[str]:
@@ -129,8 +135,7 @@ async def _tuning_warnings(job: RunJob) -> list[str]:
     system = system_of(job.graph)
     name = system.name if system else None
     prompts = await load_prompts(job.context.prompts, afresh=True, system=name, edits=job.context.prompt_texts)
-    models = check_models(await apply_line_up(job.context, afresh=True), environment())
-    return warn_of_other_models(prompts.name, prompts.file, models)
+    return warn_of_other_models(prompts.name, prompts.file, await _models_of_run(job))
 
 
 def _threshold_warnings(context: Context, data: JSON) -> list[str]:

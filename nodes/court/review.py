@@ -170,13 +170,14 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}
     reason, note = _reason_for_review(state, context), answer.note
     chosen = None if answer.edited is None else policy.categories(context.scheme)[answer.edited]
-    accepts = chosen is None or chosen.name == court.get("category")
-    action = "accept" if accepts else "edit"
+    if chosen is not None and chosen.name == court.get("category"):
+        chosen = None
+    action = "accept" if chosen is None else "edit"
     decision: JSON = {"action": action, "reviewer": reviewer, "at": at, "note": note, "clauses": answer.clauses}
     done = Review(reason=reason, court=court, **decision).dump()
     runtime.stream_writer({"event": "review", **done})
     update = {"review": done, "question": None, "warnings": given}
-    if accepts or chosen is None or answer.edited is None:
+    if chosen is None or answer.edited is None:
         accepted = {**court, "uncertain": False} if court.get("uncertain") else court
         if answer.clauses and court.get("outcome") == "verdict":
             accepted = {**accepted, "clauses": list(answer.clauses)}

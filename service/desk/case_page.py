@@ -54,7 +54,7 @@ _ACTIONS = {
     "case.claimed": "claimed it",
     "case.given_back": "gave it back",
     "case.answered": "decided",
-    "case.undone": "took that back",
+    "case.undone": "undid the decision",
     "case.released": "took it from its process",
     "case.escalated": "escalated it",
     "case.skipped": "skipped it",
@@ -291,6 +291,8 @@ def _view_activity(row: JSON) -> ActivityEntry:
     details = row["details"] or {}
     who = "the service" if row["who"] == "replica" else details.get("reviewer") or row["name"] or row["who"]
     did = str(_ACTIONS.get(row["kind"], row["kind"]))
+    if row["kind"] == "case.undone" and details.get("action") == "escalate":
+        did = "undid the escalation"
     if row["kind"] in _RECEIVED:  # whose key it is sent it, and no person took it
         who, did = "Received", f"{_RECEIVED[row['kind']]}(key: {who})"
     shown = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import select
 
@@ -70,8 +70,7 @@ async def test_a_decision_that_can_be_undone_is_nowhere_called_open(database: st
 async def test_each_case_left_out_has_its_reason(database: str) -> None:
     judge: list[Any] = [Reply({**SURE, "confidence": 0.4})] * 3 + [Reply({**SURE, "category": "Sexist"})]
     script = court_script(explicit=True, judge=[*judge, Reply(refusal="no")])
-    settings: dict[str, Any] = {**SETTINGS, **cast("dict[str, Any]", ALL["settings"])}
-    options = {**KEPT, "settings": settings}
+    options: dict[str, Any] = {**KEPT, "settings": {**SETTINGS, "review": True, "review_rule": ["all"]}}
     async with OpenAIServer(script), serving(database, **options) as client:
         made = [await post(client, f"text {at}", post_id=f"p-{at}", graph="tribunal") for at in range(5)]
         ids = [each["id"] for each in made]

@@ -58,8 +58,8 @@ def find_models_outcome(record: JSON | None) -> JSON:
         record: its record as JSON; None where it has none yet.
     """
     review: JSON = (record or {}).get("review") or {}
-    appeals: Sequence[JSON] = (record or {}).get("appeals") or ({},)
-    outcome: JSON = review.get("court") or appeals[0].get("before") or {}
+    appeals: list[JSON] = (record or {}).get("appeals") or []
+    outcome: JSON = review.get("court") or (appeals[0].get("before") if appeals else None) or {}
     return outcome
 
 
