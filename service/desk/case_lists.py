@@ -302,7 +302,7 @@ async def _decides_hate(visit: DeskVisit, row: JSON, decision: JSON) -> bool:
         policy = await policy_of_case(visit.replica.store, row)
     except BadInput:  # the policy isn't known any more, so nobody can tell
         return True
-    return bool(policy.is_hate(scheme, policy.label(scheme, decision["category"])))
+    return policy.is_hate(scheme, policy.label(scheme, decision["category"])) is True
 
 
 def _read_others(visit: DeskVisit, case_id: str) -> dict[str, str]:
